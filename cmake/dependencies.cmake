@@ -1,0 +1,27 @@
+# Every third-party library, as an imported target. All of them come from the system's packages.
+
+find_package(Threads REQUIRED)
+find_package(PkgConfig REQUIRED)
+find_package(fmt REQUIRED)
+find_package(spdlog REQUIRED)
+find_package(nlohmann_json REQUIRED)
+find_package(tomlplusplus REQUIRED)
+find_package(CLI11 REQUIRED)
+find_package(ZLIB REQUIRED)
+find_package(ucx REQUIRED)
+find_package(GTest REQUIRED)
+find_package(rapidcheck REQUIRED)
+include(GoogleTest)
+
+pkg_check_modules(hwy REQUIRED IMPORTED_TARGET libhwy)
+pkg_check_modules(sodium REQUIRED IMPORTED_TARGET libsodium)
+pkg_check_modules(xxhash REQUIRED IMPORTED_TARGET libxxhash)
+
+if(CAPSTAN_TORCH)
+  find_package(Torch REQUIRED)
+  # Torch's own target carries global flags; this one carries only what our code needs, as system headers.
+  add_library(capstan_torch INTERFACE)
+  add_library(capstan::torch ALIAS capstan_torch)
+  target_include_directories(capstan_torch SYSTEM INTERFACE ${TORCH_INCLUDE_DIRS})
+  target_link_libraries(capstan_torch INTERFACE ${TORCH_LIBRARIES})
+endif()

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <compare>
+#include <cstdint>
+
+namespace capstan {
+
+// An integer with a meaning; different meanings do not mix.
+template <class Tag, class Int>
+struct Id {
+  Int value = 0;
+  friend auto operator<=>(const Id&, const Id&) = default;
+};
+
+using WorkerId = Id<struct WorkerTag, std::uint32_t>;          // rank of a worker, from 0
+using ServerId = Id<struct ServerTag, std::uint32_t>;          // place of a server, from 0; 0 leads
+using Incarnation = Id<struct IncarnationTag, std::uint64_t>;  // which life of a worker; random per process
+using Sequence = Id<struct SequenceTag, std::uint64_t>;        // number of a worker's push, from 1
+using Clock = Id<struct ClockTag, std::uint64_t>;              // steps a worker has computed
+using Version = Id<struct VersionTag, std::uint64_t>;          // updates applied to the weights
+
+}  // namespace capstan

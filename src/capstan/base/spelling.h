@@ -1,0 +1,12 @@
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace capstan {
+
+// The candidate with the smallest edit distance to `word`; empty where none is close enough to be meant.
+std::string nearest(std::string_view word, std::span<const std::string_view> candidates);
+
+}  // namespace capstan

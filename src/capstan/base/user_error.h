@@ -1,0 +1,15 @@
+#pragma once
+
+#include <stdexcept>
+#include <string>
+
+namespace capstan {
+
+// Wrong input from the user: a flag, a file, a port in use. The message is one line that says what is
+// wrong, where, and what would be right. Caught once, in cli; ends the program with exit code 2.
+class UserError : public std::runtime_error {
+ public:
+  explicit UserError(const std::string& message) : std::runtime_error(message) {}
+};
+
+}  // namespace capstan
