@@ -1,0 +1,150 @@
+#include "capstan/optimizer/optimizer.h"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "capstan/base/check.h"
+#include "capstan/kernels/steps.h"
+#include "capstan/kernels/weighted_sum.h"
+
+namespace capstan::optimizer {
+namespace {
+
+// Elements merged at a time: the sum stays in L1 between merge and step.
+constexpr std::size_t kBlock = 1024;
+
+int count_state(const Options& o) {
+  switch (o.kind) {
+    case Kind::kNone:
+      return 0;
+    case Kind::kSgd:
+      return o.momentum != 0 ? 1 : 0;
+    case Kind::kAdam:
+    case Kind::kAdamW:
+      return 2;
+    case Kind::kAdagrad:
+      return 1;
+    case Kind::kRmsProp:
+      return 1 + (o.momentum != 0 ? 1 : 0) + (o.centered ? 1 : 0);
+  }
+  return 0;
+}
+
+float rounded(double x) {
+  return static_cast<float>(x);
+}
+
+// Calls step(offset, gradient) for consecutive pieces of the merged gradient.
+template <class Step>
+void merge_and(const Step& step, std::size_t count, std::span<const Contribution> contributions) {
+  if (contributions.size() == 1 && contributions[0].factor == 1)
+    return step(0, std::span(contributions[0].gradient, count));
+
+  std::vector<kernels::Term> terms;
+  terms.reserve(contributions.size());
+  for (const auto& c : contributions) terms.push_back({c.gradient, c.factor});
+  alignas(64) float merged[kBlock];
+  for (std::size_t offset = 0; offset < count; offset += kBlock) {
+    const std::span<float> piece(merged, std::min(kBlock, count - offset));
+    kernels::weighted_sum(terms, offset, piece);
+    step(offset, piece);
+  }
+}
+
+kernels::MomentumStep momentum_step(const Options& o, double lr, bool first) {
+  return {.lr = rounded(lr),
+          .weight_decay = rounded(o.weight_decay),
+          .momentum = first ? 0 : rounded(o.momentum),
+          .intake = first ? 1 : rounded(1 - o.dampening),
+          .lookahead = rounded(o.momentum),
+          .nesterov = o.nesterov};
+}
+
+kernels::AdamStep adam_step(const Options& o, double lr, Version before) {
+  const auto t = static_cast<double>(before.value + 1);
+  const bool decoupled = o.kind == Kind::kAdamW;
+  return {.lr = rounded(lr / (1 - std::pow(o.beta1, t))),
+          .weight_decay = decoupled ? 0 : rounded(o.weight_decay),
+          .keep = decoupled ? rounded(1 - lr * o.weight_decay) : 1,
+          .beta1 = rounded(o.beta1),
+          .intake1 = rounded(1 - o.beta1),
+          .beta2 = rounded(o.beta2),
+          .intake2 = rounded(1 - o.beta2),
+          .root_scale = rounded(1 / std::sqrt(1 - std::pow(o.beta2, t))),
+          .eps = rounded(o.eps)};
+}
+
+kernels::AdagradStep adagrad_step(const Options& o, double lr, Version before) {
+  return {.lr = rounded(lr / (1 + static_cast<double>(before.value) * o.lr_decay)),
+          .weight_decay = rounded(o.weight_decay),
+          .eps = rounded(o.eps)};
+}
+
+kernels::RmsPropStep rmsprop_step(const Options& o, double lr) {
+  return {.lr = rounded(lr),
+          .weight_decay = rounded(o.weight_decay),
+          .alpha = rounded(o.alpha),
+          .intake = rounded(1 - o.alpha),
+          .eps = rounded(o.eps),
+          .momentum = rounded(o.momentum)};
+}
+
+}  // namespace
+
+Optimizer::Optimizer(const Options& options, const Schedule& schedule)
+    : options_(options), schedule_(schedule), state_tensors_(count_state(options)) {
+  validate(options);
+}
+
+double Optimizer::learning_rate(Version before) const {
+  return options_.lr * schedule_.factor(before.value);
+}
+
+void Optimizer::update(Version before, std::span<float> weights, std::span<float* const> state,
+                       std::span<const Contribution> contributions) const {
+  CAPSTAN_CHECK(!contributions.empty(), "an update has at least one contribution");
+  CAPSTAN_CHECK(state.size() == static_cast<std::size_t>(state_tensors_), "state_tensors() state arrays");
+  const double lr = learning_rate(before);
+  const auto run = [&](const auto& step) {
+    merge_and(
+        [&](std::size_t offset, std::span<const float> gradient) {
+          step(gradient, weights.subspan(offset, gradient.size()), offset);
+        },
+        weights.size(), contributions);
+  };
+
+  switch (options_.kind) {
+    case Kind::kNone:
+      return run([](auto g, auto w, auto) { kernels::add_step(g, w); });
+    case Kind::kSgd: {
+      if (state.empty()) {
+        const kernels::SgdStep step{.lr = rounded(lr), .weight_decay = rounded(options_.weight_decay)};
+        return run([&](auto g, auto w, auto) { kernels::sgd_step(step, g, w); });
+      }
+      const auto step = momentum_step(options_, lr, before.value == 0);
+      return run([&](auto g, auto w, auto at) { kernels::momentum_step(step, g, w, state[0] + at); });
+    }
+    case Kind::kAdam:
+    case Kind::kAdamW: {
+      const auto step = adam_step(options_, lr, before);
+      return run(
+          [&](auto g, auto w, auto at) { kernels::adam_step(step, g, w, state[0] + at, state[1] + at); });
+    }
+    case Kind::kAdagrad: {
+      const auto step = adagrad_step(options_, lr, before);
+      return run([&](auto g, auto w, auto at) { kernels::adagrad_step(step, g, w, state[0] + at); });
+    }
+    case Kind::kRmsProp: {
+      const auto step = rmsprop_step(options_, lr);
+      float* const buffer = options_.momentum != 0 ? state[1] : nullptr;
+      float* const mean = options_.centered ? state.back() : nullptr;
+      return run([&](auto g, auto w, auto at) {
+        kernels::rmsprop_step(step, g, w, state[0] + at, buffer ? buffer + at : nullptr,
+                              mean ? mean + at : nullptr);
+      });
+    }
+  }
+}
+
+}  // namespace capstan::optimizer

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+namespace capstan::store {
+
+// Floats that start as zero and take memory only when first touched, in huge pages where the system has
+// them. Movable, not copyable. Throws std::bad_alloc where address space runs out.
+class ZeroedArray {
+ public:
+  explicit ZeroedArray(std::size_t size);
+  ~ZeroedArray();
+  ZeroedArray(ZeroedArray&& other) noexcept;
+  ZeroedArray& operator=(ZeroedArray&& other) noexcept;
+
+  float* data() { return data_; }
+  operator std::span<float>() { return {data_, size_}; }
+  operator std::span<const float>() const { return {data_, size_}; }
+
+ private:
+  void* mapping_ = nullptr;
+  std::size_t mapping_bytes_ = 0;
+  float* data_ = nullptr;  // on a huge-page boundary where larger than one
+  std::size_t size_ = 0;
+};
+
+}  // namespace capstan::store

@@ -1,0 +1,92 @@
+#include <cmath>
+#include <string>
+#include <string_view>
+
+#include <gmock/gmock.h>
+
+#include "capstan/base/user_error.h"
+#include "capstan/optimizer/optimizer.h"
+
+namespace capstan::optimizer {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::ThrowsMessage;
+
+constexpr Kind kKinds[] = {Kind::kNone,  Kind::kSgd,     Kind::kAdam,
+                           Kind::kAdamW, Kind::kAdagrad, Kind::kRmsProp};
+
+TEST(OptimizerOptions, NamesAreReadBack) {
+  for (Kind kind : kKinds) EXPECT_EQ(parse_kind(name(kind)), kind);
+  EXPECT_EQ(name(Kind::kAdamW), "adamw");
+}
+
+TEST(OptimizerOptions, UnknownNameListsTheKnownOnes) {
+  EXPECT_THAT([] { parse_kind("adamv"); },
+              ThrowsMessage<UserError>(AllOf(HasSubstr("'adamv' is unknown"), HasSubstr("did you mean 'adam"),
+                                             HasSubstr("none, sgd, adam, adamw, adagrad, rmsprop"))));
+  EXPECT_THROW(parse_kind(""), UserError);
+  EXPECT_THROW(parse_kind("SGD"), UserError);
+}
+
+TEST(OptimizerOptions, DefaultsAreValidAndPyTorchs) {
+  for (Kind kind : kKinds) {
+    EXPECT_EQ(defaults(kind).kind, kind);
+    EXPECT_NO_THROW(validate(defaults(kind)));
+  }
+  EXPECT_EQ(defaults(Kind::kAdagrad).eps, 1e-10);
+  EXPECT_EQ(defaults(Kind::kRmsProp).eps, 1e-8);
+  EXPECT_EQ(defaults(Kind::kAdam).lr, 1e-3);
+  EXPECT_EQ(defaults(Kind::kAdamW).weight_decay, 1e-2);
+}
+
+struct Wrong {
+  Options options;
+  std::string message;
+};
+
+TEST(OptimizerOptions, WrongValuesAreNamed) {
+  const Wrong cases[] = {
+      {{.lr = -0.1}, "optimizer sgd: lr is -0.1, must be finite and not below 0"},
+      {{.lr = std::nan("")}, "lr is nan"},
+      {{.lr = INFINITY}, "lr is inf"},
+      {{.weight_decay = -1}, "weight-decay is -1"},
+      {{.momentum = 9}, "momentum is 9, must be at least 0 and below 1"},
+      {{.momentum = 0.9, .dampening = 1.5}, "dampening is 1.5, must be from 0 to 1"},
+      {{.nesterov = true}, "momentum is 0, must be above 0 with nesterov"},
+      {{.momentum = 0.9, .dampening = 0.1, .nesterov = true}, "dampening is 0.1, must be 0 with nesterov"},
+      {{.kind = Kind::kAdam, .beta1 = 1}, "optimizer adam: beta1 is 1, must be at least 0 and below 1"},
+      {{.kind = Kind::kAdamW, .beta2 = -0.5}, "optimizer adamw: beta2 is -0.5"},
+      {{.kind = Kind::kAdam, .eps = -1e-8}, "eps is -1e-08"},
+      {{.kind = Kind::kAdagrad, .lr_decay = -2}, "lr-decay is -2"},
+      {{.kind = Kind::kRmsProp, .alpha = 1.1}, "alpha is 1.1"},
+      {{.kind = Kind::kRmsProp, .momentum = -1}, "momentum is -1"},
+  };
+  for (const auto& wrong : cases) {
+    EXPECT_THAT([&] { validate(wrong.options); }, ThrowsMessage<UserError>(HasSubstr(wrong.message)));
+    EXPECT_THROW(Optimizer(wrong.options, Schedule{}), UserError);
+  }
+}
+
+TEST(OptimizerOptions, OptionsOfOtherKindsAreNotLookedAt) {
+  EXPECT_NO_THROW(validate({.kind = Kind::kAdam, .momentum = 9}));
+  EXPECT_NO_THROW(validate({.kind = Kind::kSgd, .beta1 = 2}));
+}
+
+TEST(OptimizerOptions, StateCounts) {
+  const auto tensors = [](const Options& o) { return Optimizer(o, Schedule{}).state_tensors(); };
+  EXPECT_EQ(tensors({.kind = Kind::kNone}), 0);
+  EXPECT_EQ(tensors({.kind = Kind::kSgd}), 0);
+  EXPECT_EQ(tensors({.kind = Kind::kSgd, .momentum = 0.9}), 1);
+  EXPECT_EQ(tensors({.kind = Kind::kAdam}), 2);
+  EXPECT_EQ(tensors({.kind = Kind::kAdamW}), 2);
+  EXPECT_EQ(tensors({.kind = Kind::kAdagrad}), 1);
+  EXPECT_EQ(tensors({.kind = Kind::kRmsProp}), 1);
+  EXPECT_EQ(tensors({.kind = Kind::kRmsProp, .momentum = 0.9}), 2);
+  EXPECT_EQ(tensors({.kind = Kind::kRmsProp, .centered = true}), 2);
+  EXPECT_EQ(tensors({.kind = Kind::kRmsProp, .momentum = 0.9, .centered = true}), 3);
+}
+
+}  // namespace
+}  // namespace capstan::optimizer

@@ -1,0 +1,137 @@
+#include "capstan/store/dense_shard.h"
+
+#include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "capstan/base/random.h"
+
+namespace capstan::store {
+namespace {
+
+using optimizer::Contribution;
+using optimizer::Kind;
+using optimizer::Optimizer;
+using optimizer::Schedule;
+
+constexpr std::size_t kChunk = DenseShard::kChunk;
+
+std::vector<float> random_array(std::uint64_t seed, std::size_t size) {
+  Random random(seed);
+  std::vector<float> array(size);
+  for (auto& x : array) x = static_cast<float>(2 * random.uniform() - 1);
+  return array;
+}
+
+void apply_all(DenseShard& shard, std::uint64_t before, const std::vector<Contribution>& contributions,
+               const std::vector<float*>& destinations) {
+  for (std::size_t c = 0; c < shard.chunks(); ++c)
+    shard.apply_chunk(c, Version{before}, contributions, destinations);
+}
+
+TEST(DenseShard, CountsItsChunks) {
+  const Optimizer none({.kind = Kind::kNone}, Schedule{});
+  for (auto [size, chunks] :
+       {std::pair<std::size_t, std::size_t>{0, 0}, {1, 1}, {kChunk, 1}, {kChunk + 1, 2}}) {
+    std::vector<float> weights(size);
+    EXPECT_EQ(DenseShard(weights, none).chunks(), chunks) << size;
+  }
+}
+
+TEST(DenseShard, EqualsAPlainLoopAndCopiesTheResult) {
+  const std::size_t sizes[] = {5, kChunk, 2 * kChunk + 17, (2 << 20) + 5};  // the last streams its copies
+  for (std::size_t size : sizes) {
+    auto weights = random_array(1, size);
+    std::vector<double> w(weights.begin(), weights.end()), buffer(size);
+    const auto a = random_array(2, size), b = random_array(3, size);
+    const Optimizer sgd({.kind = Kind::kSgd, .lr = 0.1, .momentum = 0.9}, Schedule{});
+    DenseShard shard(weights, sgd);
+    std::vector<float> left(size), right(size);
+    for (std::uint64_t v = 0; v < 3; ++v) {
+      apply_all(shard, v, {{a.data(), 0.5f}, {b.data(), 0.25f}}, {left.data(), right.data()});
+      for (std::size_t i = 0; i < size; ++i) {
+        buffer[i] = 0.9 * buffer[i] + 0.5 * static_cast<double>(a[i]) + 0.25 * static_cast<double>(b[i]);
+        w[i] -= 0.1 * buffer[i];
+        ASSERT_NEAR(weights[i], w[i], 1e-6) << "size " << size << ", version " << v << ", element " << i;
+        ASSERT_NEAR(shard.state()[0][i], buffer[i], 1e-6);
+      }
+      ASSERT_EQ(left, weights);
+      ASSERT_EQ(right, weights);
+    }
+  }
+}
+
+TEST(DenseShard, AChunkTouchesNothingBesideItself) {
+  const std::size_t size = 3 * kChunk;
+  auto weights = random_array(1, size);
+  const auto old = weights;
+  const std::vector<float> gradient(size, 1);
+  const Optimizer none({.kind = Kind::kNone}, Schedule{});
+  DenseShard shard(weights, none);
+  std::vector<float> destination(size, -7);
+  const Contribution contribution{gradient.data(), 1};
+  float* const to[] = {destination.data()};
+  shard.apply_chunk(1, Version{0}, {&contribution, 1}, to);
+  for (std::size_t i = 0; i < size; ++i) {
+    const bool inside = i / kChunk == 1;
+    ASSERT_EQ(weights[i], inside ? old[i] + 1 : old[i]);
+    ASSERT_EQ(destination[i], inside ? old[i] + 1 : -7);
+  }
+}
+
+TEST(DenseShard, CopiesAChunkAsItIs) {
+  const std::size_t size = kChunk + 3;
+  auto weights = random_array(1, size);
+  const Optimizer none({.kind = Kind::kNone}, Schedule{});
+  const DenseShard shard(weights, none);
+  std::vector<float> copy(size);
+  float* const to[] = {copy.data()};
+  for (std::size_t c = 0; c < shard.chunks(); ++c) shard.copy_chunk(c, to);
+  EXPECT_EQ(copy, weights);
+}
+
+TEST(DenseShard, ThreadsOnDifferentChunksGiveTheBitsOfOne) {
+  const std::size_t size = 9 * kChunk + 11;
+  auto one = random_array(1, size), many = one;
+  const auto a = random_array(2, size), b = random_array(3, size);
+  const std::vector<Contribution> contributions = {{a.data(), 0.5f}, {b.data(), 0.5f}};
+  const Optimizer adam({.kind = Kind::kAdam}, Schedule{});
+  DenseShard single(one, adam), threaded(many, adam);
+  for (std::uint64_t v = 0; v < 2; ++v) {
+    apply_all(single, v, contributions, {});
+    const auto half = [&](std::size_t first) {
+      for (std::size_t c = first; c < threaded.chunks(); c += 2)
+        threaded.apply_chunk(c, Version{v}, contributions, {});
+    };
+    std::thread odd(half, 1);
+    half(0);
+    odd.join();
+  }
+  EXPECT_EQ(one, many);
+}
+
+TEST(DenseShard, ResumesFromSavedWeightsAndState) {
+  const std::size_t size = kChunk + 100;
+  auto weights = random_array(1, size);
+  const auto gradient = random_array(2, size);
+  const std::vector<Contribution> contributions = {{gradient.data(), 1}};
+  const Optimizer adam({.kind = Kind::kAdam}, Schedule{});
+  DenseShard shard(weights, adam);
+  apply_all(shard, 0, contributions, {});
+
+  auto resumed_weights = weights;
+  DenseShard resumed(resumed_weights, adam);
+  const auto saved = shard.state();
+  const auto restored = resumed.mutable_state();
+  ASSERT_EQ(saved.size(), 2u);
+  for (std::size_t k = 0; k < saved.size(); ++k)
+    std::copy(saved[k].begin(), saved[k].end(), restored[k].begin());
+
+  apply_all(shard, 1, contributions, {});
+  apply_all(resumed, 1, contributions, {});
+  EXPECT_EQ(resumed_weights, weights);
+}
+
+}  // namespace
+}  // namespace capstan::store
