@@ -1,0 +1,249 @@
+#include "capstan/transport/event_loop.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <string>
+#include <utility>
+
+#include <sched.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+
+#include "capstan/base/check.h"
+#include "capstan/base/user_error.h"
+
+namespace capstan::transport {
+namespace {
+
+using std::chrono::nanoseconds;
+
+constexpr int kEventsPerBatch = 64;
+// A peer that answers at once is seen without the price of a sleep and a wake-up (some 30 to 60 us); an idle
+// loop sleeps after this.
+constexpr Duration kSpin = std::chrono::microseconds(50);
+// Long sleeps are cut: nobody minds, and no sum of durations overflows.
+constexpr Duration kLongestSleep = std::chrono::hours(1);
+
+constexpr std::uint64_t kWakeKey = 0;
+constexpr std::uint64_t kPollerKey = 1;
+
+std::uint64_t make_key(std::uint32_t generation, int fd) {
+  return (std::uint64_t{generation} << 32) | static_cast<std::uint32_t>(fd);
+}
+
+bool control(int epoll, int operation, int fd, std::uint32_t events, std::uint64_t key) {
+  epoll_event event{};
+  event.events = events;
+  event.data.u64 = key;
+  return ::epoll_ctl(epoll, operation, fd, &event) == 0;
+}
+
+}  // namespace
+
+EventLoop::EventLoop()
+    : epoll_(::epoll_create1(EPOLL_CLOEXEC)), wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+  if (!epoll_ || !wake_ || !control(epoll_.get(), EPOLL_CTL_ADD, wake_.get(), EPOLLIN, kWakeKey)) {
+    throw UserError("cannot make an event loop: " + std::string(std::strerror(errno)) +
+                    "; the limit of open files (ulimit -n) may be too low");
+  }
+}
+
+EventLoop::~EventLoop() = default;
+
+void EventLoop::watch(int fd, std::uint32_t epoll_events, FdCallback callback) {
+  if (next_generation_ == 0) next_generation_ = 1;
+  auto watch = std::make_shared<Watch>(Watch{make_key(next_generation_++, fd), std::move(callback)});
+  const bool added = control(epoll_.get(), EPOLL_CTL_ADD, fd, epoll_events, watch->key);
+  CAPSTAN_CHECK(added, "a watched descriptor is open and not watched yet");
+  watches_[fd] = std::move(watch);
+}
+
+void EventLoop::change(int fd, std::uint32_t epoll_events) {
+  const auto found = watches_.find(fd);
+  CAPSTAN_CHECK(found != watches_.end(), "only a watched descriptor changes its events");
+  control(epoll_.get(), EPOLL_CTL_MOD, fd, epoll_events, found->second->key);
+}
+
+void EventLoop::unwatch(int fd) {
+  if (watches_.erase(fd) != 0) control(epoll_.get(), EPOLL_CTL_DEL, fd, 0, 0);
+}
+
+void EventLoop::add_poller(Poller* poller, int fd) {
+  pollers_.push_back(poller);
+  const bool added = control(epoll_.get(), EPOLL_CTL_ADD, fd, EPOLLIN, kPollerKey);
+  CAPSTAN_CHECK(added, "a poller's descriptor is open and not watched yet");
+}
+
+void EventLoop::remove_poller(Poller* poller, int fd) {
+  std::erase(pollers_, poller);
+  control(epoll_.get(), EPOLL_CTL_DEL, fd, 0, 0);
+}
+
+EventLoop::TimerId EventLoop::call_at(TimePoint when, Callback callback) {
+  const TimerId id = next_timer_++;
+  timers_.emplace(std::pair(when, id), std::move(callback));
+  timer_times_.emplace(id, when);
+  return id;
+}
+
+void EventLoop::cancel(TimerId timer) {
+  const auto found = timer_times_.find(timer);
+  if (found == timer_times_.end()) return;
+  timers_.erase({found->second, timer});
+  timer_times_.erase(found);
+}
+
+void EventLoop::post(Callback callback) {
+  bool needs_wake = false;
+  {
+    const std::lock_guard lock(mutex_);
+    posted_.push_back(std::move(callback));
+    needs_wake = std::exchange(asleep_, false);
+  }
+  if (needs_wake) wake();
+}
+
+void EventLoop::wake() {
+  const std::uint64_t one = 1;
+  [[maybe_unused]] const auto written = ::write(wake_.get(), &one, sizeof(one));
+}
+
+bool EventLoop::run_once(TimePoint deadline) {
+  bool ran = run_posted();
+  ran |= run_timers();
+  ran |= run_pollers();
+  if (!ran) ran = spin(deadline);
+  if (ran) {
+    run_events(Duration::zero());
+    last_work_ = SteadyClock::now();
+    return true;
+  }
+
+  TimePoint now = SteadyClock::now();
+  while (!arm_pollers() && now < deadline) {
+    ::sched_yield();
+    if (run_pollers()) {
+      last_work_ = SteadyClock::now();
+      return true;
+    }
+    now = SteadyClock::now();
+  }
+  Duration timeout = deadline > now ? std::min(deadline - now, kLongestSleep) : Duration::zero();
+  if (!timers_.empty()) timeout = std::min(timeout, timers_.begin()->first.first - now);
+  ran = run_events(timeout);
+  ran |= run_posted();
+  ran |= run_timers();
+  ran |= run_pollers();
+  if (ran) last_work_ = SteadyClock::now();
+  return ran;
+}
+
+bool EventLoop::run_posted() {
+  std::vector<Callback> ready;
+  {
+    const std::lock_guard lock(mutex_);
+    if (posted_.empty()) return false;
+    ready.swap(posted_);  // what these post runs in the next round: no starvation
+  }
+  for (auto& callback : ready) {
+    callback();
+    callback = nullptr;  // what it holds dies before the next one runs
+  }
+  return true;
+}
+
+bool EventLoop::run_timers() {
+  if (timers_.empty()) return false;
+  const TimePoint now = SteadyClock::now();
+  const TimerId newest = next_timer_;  // timers that these start run in the next round
+  bool ran = false;
+  for (auto first = timers_.begin(); first != timers_.end() && first->first.first <= now;) {
+    if (first->first.second >= newest) {
+      ++first;
+      continue;
+    }
+    timer_times_.erase(first->first.second);
+    auto node = timers_.extract(first);
+    node.mapped()();
+    ran = true;
+    first = timers_.begin();
+  }
+  return ran;
+}
+
+bool EventLoop::run_pollers() {
+  bool worked = false;
+  for (std::size_t i = 0; i < pollers_.size(); ++i) worked |= pollers_[i]->progress();
+  return worked;
+}
+
+bool EventLoop::arm_pollers() {
+  for (auto* poller : pollers_) {
+    if (!poller->arm()) return false;
+  }
+  return true;
+}
+
+// Looks again and again for a while after a poller had work: its next message is likely close.
+void EventLoop::allow_spinning(unsigned processes) {
+  cpu_set_t set;
+  const bool known = ::sched_getaffinity(0, sizeof(set), &set) == 0;
+  spin_ = known && processes <= static_cast<unsigned>(CPU_COUNT(&set)) ? kSpin : Duration::zero();
+}
+
+bool EventLoop::spin(TimePoint deadline) {
+  if (spin_ == Duration::zero()) return false;
+  const TimePoint until = std::min(deadline, last_work_ + spin_);
+  while (SteadyClock::now() < until) {
+    if (run_posted() || run_pollers() || run_events(Duration::zero())) return true;
+  }
+  return false;
+}
+
+bool EventLoop::run_events(Duration timeout) {
+  std::array<epoll_event, kEventsPerBatch> events;
+  const bool sleeps = timeout > Duration::zero() && go_to_sleep();
+  const int count = wait(events.data(), kEventsPerBatch, sleeps ? timeout : Duration::zero());
+  if (sleeps) get_up();
+  bool ran = false;
+  for (int i = 0; i < count; ++i) {
+    const std::uint64_t key = events[static_cast<std::size_t>(i)].data.u64;
+    if (key == kPollerKey) continue;  // it only ends the sleep: progress() follows
+    if (key == kWakeKey) {
+      std::uint64_t ignored = 0;
+      [[maybe_unused]] const auto got = ::read(wake_.get(), &ignored, sizeof(ignored));
+      continue;
+    }
+    const auto found = watches_.find(static_cast<int>(static_cast<std::uint32_t>(key)));
+    if (found == watches_.end() || found->second->key != key) continue;  // unwatched since it was fetched
+    const auto watch = found->second;                                    // lives through its own unwatch
+    watch->callback(events[static_cast<std::size_t>(i)].events);
+    ran = true;
+  }
+  return ran;
+}
+
+int EventLoop::wait(epoll_event* events, int capacity, Duration timeout) const {
+  const auto left = std::chrono::duration_cast<nanoseconds>(timeout).count();
+  if (left <= 0) return ::epoll_wait(epoll_.get(), events, capacity, 0);
+  const timespec precise{left / 1'000'000'000, left % 1'000'000'000};
+  const int count = ::epoll_pwait2(epoll_.get(), events, capacity, &precise, nullptr);
+  if (count >= 0 || errno != ENOSYS) return count;
+  return ::epoll_wait(epoll_.get(), events, capacity, static_cast<int>((left + 999'999) / 1'000'000));
+}
+
+// False if something was posted meanwhile.
+bool EventLoop::go_to_sleep() {
+  const std::lock_guard lock(mutex_);
+  asleep_ = posted_.empty();
+  return asleep_;
+}
+
+void EventLoop::get_up() {
+  const std::lock_guard lock(mutex_);
+  asleep_ = false;
+}
+
+}  // namespace capstan::transport

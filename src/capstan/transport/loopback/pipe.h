@@ -1,0 +1,65 @@
+#pragma once
+
+#include <array>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "capstan/transport/core.h"
+
+namespace capstan::transport::loopback {
+
+// A payload lent to the receiver's thread. The sender takes it back when it closes; the lock is held
+// during the copy, so that nobody copies from memory that is the caller's again.
+struct Loan {
+  std::mutex mutex;
+  Bytes payload;
+  bool taken_back = false;  // guarded by mutex
+};
+
+struct Message {
+  std::vector<std::byte> frame;
+  std::shared_ptr<Loan> loan;  // null: no payload
+  std::uint64_t sent_id = 0;   // 0: nobody asks when it was sent
+  std::optional<Segment> segment;
+};
+
+// What both ends share. Thread-safe; each end is used by the thread of its own loop.
+class Pipe {
+ public:
+  enum class Put { kTaken, kFull, kGone };
+  Put put(int to, Message message);
+  void tell_sent(int to, std::uint64_t sent_id);
+  std::deque<Message> take(int end);
+  std::vector<std::uint64_t> take_sent(int end);
+  bool is_hung_up(int end);  // the peer closed, and all that it sent was taken
+
+  // Connects `end` to its loop: `on_news` is posted there whenever something came. Null: disconnects.
+  void attach(int end, EventLoop* loop, std::function<void()> on_news);
+  // `end` closes: its messages are dropped, the other end hears of it after what was sent before.
+  void hang_up(int end);
+
+ private:
+  struct End {
+    EventLoop* loop = nullptr;
+    std::function<void()> on_news;
+    bool news_posted = false;
+    bool open = true;
+    std::deque<Message> inbox;
+    std::vector<std::uint64_t> sent;
+  };
+
+  void announce(End& end);
+
+  std::mutex mutex_;  // guards what follows
+  std::array<End, 2> ends_;
+};
+
+// The user's end of a pipe.
+std::unique_ptr<Connection> connect_end(EventLoop& loop, std::shared_ptr<Pipe> pipe, int end,
+                                        bool shares_memory, const std::string& name);
+
+}  // namespace capstan::transport::loopback

@@ -1,0 +1,58 @@
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "fabric.h"
+
+namespace capstan::transport::testing {
+
+// What every transport promises (connection.h), asked of each. A server and its clients on one loop.
+class Conformance : public ::testing::TestWithParam<Kind> {
+ protected:
+  void SetUp() override {
+    fabric_ = GetParam().make();
+    listener_ = fabric_->listen(loop_, [this](std::unique_ptr<Connection> connection) {
+      servers_.push_back(std::move(connection));
+      at_server_.emplace_back();
+      if (set_handlers_) servers_.back()->set_handler(&at_server_.back());
+    });
+  }
+  void TearDown() override {
+    client_.reset();
+    servers_.clear();
+    listener_.reset();
+  }
+
+  std::unique_ptr<Connection> connect(Handler* handler) {
+    auto made = fabric_->connect(loop_, listener_->address());
+    EXPECT_TRUE(made.is_ok()) << made.status().message();
+    if (handler != nullptr) (*made)->set_handler(handler);
+    return std::move(*made);
+  }
+  // client_ to servers_[0], both known to each other.
+  void connect_pair() {
+    client_ = connect(&at_client_);
+    client_->send(bytes_of("hello"));
+    ASSERT_TRUE(run_until([this] { return !at_server_.empty() && at_server_[0].frames.size() == 1; }));
+    at_server_[0].frames.clear();
+    at_server_[0].payload_sizes.clear();
+  }
+  bool run_until(const std::function<bool()>& done) { return testing::run_until(loop_, done); }
+  Connection& server() { return *servers_[0]; }
+  Recorder& at_server() { return at_server_[0]; }
+
+  EventLoop loop_;
+  std::unique_ptr<Fabric> fabric_;
+  std::unique_ptr<Listener> listener_;
+  bool set_handlers_ = true;
+  std::deque<Recorder> at_server_;
+  Recorder at_client_;
+  std::vector<std::unique_ptr<Connection>> servers_;
+  std::unique_ptr<Connection> client_;
+};
+
+}  // namespace capstan::transport::testing

@@ -1,0 +1,75 @@
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "capstan/transport/connection.h"
+#include "capstan/transport/event_loop.h"
+
+namespace capstan::transport::testing {
+
+inline constexpr auto kPatience = std::chrono::seconds(20);
+
+// One transport under test, as the suite needs it.
+class Fabric {
+ public:
+  virtual ~Fabric() = default;
+  virtual std::unique_ptr<Listener> listen(EventLoop& loop, Accept accept) = 0;  // on any free address
+  virtual std::unique_ptr<Listener> listen_at(EventLoop& loop, const std::string& address, Accept accept) = 0;
+  virtual Result<std::unique_ptr<Connection>> connect(EventLoop& loop, const std::string& address) = 0;
+};
+
+// The transports: a name and how to make one.
+struct Kind {
+  const char* name;
+  std::unique_ptr<Fabric> (*make)();
+};
+inline std::ostream& operator<<(std::ostream& out, const Kind& kind) {
+  return out << kind.name;
+}
+
+std::unique_ptr<Fabric> make_loopback_shared();
+std::unique_ptr<Fabric> make_loopback_copying();
+std::unique_ptr<Fabric> make_local();
+std::unique_ptr<Fabric> make_ucx();
+std::unique_ptr<Fabric> make_faultless();  // faulty without faults, over loopback
+
+inline Bytes bytes_of(std::string_view text) {
+  return std::as_bytes(std::span(text));
+}
+inline std::string text_of(Bytes bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+// Bytes that tell where they came from.
+std::vector<std::byte> pattern(std::size_t count, std::uint64_t seed);
+
+// Runs the loop until `done`; false after kPatience.
+bool run_until(EventLoop& loop, const std::function<bool()>& done);
+// Runs the loop while it has anything to do, for things that must not happen.
+void settle(EventLoop& loop);
+
+// Writes down what a connection yields. Payloads land in buffers of its own unless `on_place` says else.
+class Recorder : public Handler {
+ public:
+  Placement place(Connection& connection, Bytes frame, std::size_t payload_bytes) override;
+  void on_frame(Connection& connection, Incoming incoming) override;
+  void on_closed(Connection& connection, Status why) override;
+
+  std::function<Placement(Connection&, Bytes, std::size_t)> on_place;
+  std::function<void(Connection&, const Incoming&)> on_message;
+  std::function<void(Connection&)> on_end;
+
+  std::vector<std::string> frames;
+  std::deque<std::vector<std::byte>> payloads;
+  std::vector<std::size_t> payload_sizes;
+  std::vector<Segment> segments;
+  std::vector<Status> ends;
+  int places = 0;
+};
+
+}  // namespace capstan::transport::testing

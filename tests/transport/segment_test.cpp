@@ -1,0 +1,74 @@
+#include "capstan/transport/segment.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+
+namespace capstan::transport {
+namespace {
+
+TEST(Segment, ReadOnlyMeansTheKernelRefusesAWritableMapping) {
+  const Segment segment = Segment::create(5000, Segment::PeerMay::kRead);
+  ASSERT_EQ(::mmap(nullptr, 5000, PROT_READ | PROT_WRITE, MAP_SHARED, segment.fd(), 0), MAP_FAILED);
+  EXPECT_LT(::pwrite(segment.fd(), "x", 1, 0), 0);
+  const auto peer = segment.map_again();
+  ASSERT_TRUE(peer.is_ok());
+  EXPECT_FALSE(peer->is_writable());
+  EXPECT_LT(::mprotect(peer->bytes().data(), 5000, PROT_READ | PROT_WRITE), 0);
+  segment.bytes()[17] = std::byte{5};
+  EXPECT_EQ(peer->bytes()[17], std::byte{5});
+}
+
+TEST(Segment, WritableOneIsWritableByBoth) {
+  const Segment segment = Segment::create(64, Segment::PeerMay::kReadAndWrite);
+  const auto peer = segment.map_again();
+  ASSERT_TRUE(peer.is_ok());
+  ASSERT_TRUE(peer->is_writable());
+  peer->floats()[15] = 2.5F;
+  EXPECT_EQ(segment.floats()[15], 2.5F);
+}
+
+TEST(Segment, NobodyChangesItsSizeOrSeals) {
+  const Segment segment = Segment::create(8192, Segment::PeerMay::kReadAndWrite);
+  EXPECT_NE(::ftruncate(segment.fd(), 0), 0);
+  EXPECT_NE(::ftruncate(segment.fd(), 1 << 20), 0);
+  EXPECT_NE(::fcntl(segment.fd(), F_ADD_SEALS, F_SEAL_WRITE), 0);
+}
+
+TEST(Segment, DescriptorsWithoutSealsAreMalformed) {
+  UniqueFd unsealed(::memfd_create("unsealed", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  ASSERT_EQ(::ftruncate(unsealed.get(), 4096), 0);
+  ASSERT_EQ(::fcntl(unsealed.get(), F_ADD_SEALS, F_SEAL_GROW), 0);
+  EXPECT_EQ(Segment::map(std::move(unsealed)).status().code(), StatusCode::kMalformed);
+  UniqueFd no_memory(::open("/dev/null", O_RDWR | O_CLOEXEC));
+  EXPECT_EQ(Segment::map(std::move(no_memory)).status().code(), StatusCode::kMalformed);
+  UniqueFd empty(::memfd_create("empty", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  ASSERT_EQ(::fcntl(empty.get(), F_ADD_SEALS, F_SEAL_GROW | F_SEAL_SHRINK), 0);
+  EXPECT_EQ(Segment::map(std::move(empty)).status().code(), StatusCode::kMalformed);
+}
+
+TEST(Segment, MovesIntoAReservationAndLeavesTheUnmappingToIt) {
+  const std::size_t page = 4096;
+  auto* room = static_cast<std::byte*>(
+      ::mmap(nullptr, 4 * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
+  ASSERT_NE(room, MAP_FAILED);
+  {
+    Segment segment = Segment::create(page + 1, Segment::PeerMay::kRead);
+    segment.bytes()[page] = std::byte{9};
+    const auto peer = segment.map_again();
+    ASSERT_TRUE(peer.is_ok());
+    ASSERT_TRUE(segment.move_to(room + page).is_ok());
+    EXPECT_EQ(segment.bytes().data(), room + page);
+    EXPECT_EQ(room[2 * page], std::byte{9});
+    room[page] = std::byte{7};  // still writable, though new mappings are not
+    EXPECT_EQ(peer->bytes()[0], std::byte{7});
+    const Segment moved = std::move(segment);
+    EXPECT_EQ(moved.bytes().data(), room + page);
+    EXPECT_FALSE(segment);  // NOLINT(bugprone-use-after-move): that is what is asked
+  }
+  EXPECT_EQ(room[page], std::byte{7}) << "the mapping belongs to the reservation now";
+  ::munmap(room, 4 * page);
+}
+
+}  // namespace
+}  // namespace capstan::transport
