@@ -1,0 +1,19 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "capstan/base/flat_layout.h"
+
+namespace capstan::placement {
+
+// Shard boundaries lie on multiples of this many elements (a memory page of floats), so that a worker can
+// map every server's weights side by side into one flat array.
+inline constexpr std::uint64_t kBoundary = 4096 / sizeof(float);
+
+// Cuts a flat array of `size` elements into `servers` consecutive ranges of nearly equal bytes, through
+// the middle of tensors where need be. The ranges cover the array in order; with more servers than pages
+// the last ones are empty.
+std::vector<Range> split(std::uint64_t size, std::uint32_t servers);
+
+}  // namespace capstan::placement

@@ -1,0 +1,18 @@
+#include "capstan/strategy/strategy.h"
+
+#include <algorithm>
+
+namespace capstan::strategy {
+
+// Σ n_i g_i / Σ n_i: with equal batches the plain mean.
+double Strategy::weight(const Push& push, std::span<const Push> merged) const {
+  double total = 0;
+  for (const auto& p : merged) total += p.samples;
+  return total > 0 ? push.samples / total : 0;
+}
+
+bool Strategy::release(const LiveWorker& worker, const View&) const {
+  return !worker.buffered;
+}
+
+}  // namespace capstan::strategy

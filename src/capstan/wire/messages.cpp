@@ -1,0 +1,91 @@
+#include "capstan/wire/messages.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+namespace capstan::wire {
+namespace {
+
+constexpr std::uint64_t kMaxElements = std::uint64_t{1} << 34;
+constexpr std::size_t kMaxDimensions = 8;
+
+constexpr std::array kNames = {"Challenge",    "Hello",        "Trusted",     "Refused",      "Join",
+                               "Joined",       "Share",        "SendWeights", "Initialize",   "Push",
+                               "Pull",         "Weights",      "Leave",       "Heartbeat",    "Staged",
+                               "Initialized",  "Gone",         "ApplyOrder",  "DropOrder",    "DeliverOrder",
+                               "StatusRequest", "StatusReport", "StopRequest"};
+static_assert(kNames.size() == std::variant_size_v<Message>);
+
+template <std::size_t I>
+Message decode_as(Reader& reader) {
+  std::variant_alternative_t<I, Message> message;
+  reader(message);
+  return message;
+}
+
+template <std::size_t... I>
+Message decode_type(std::size_t type, Reader& reader, std::index_sequence<I...>) {
+  using Decode = Message (*)(Reader&);
+  static constexpr Decode kDecoders[] = {&decode_as<I>...};
+  return kDecoders[type](reader);
+}
+
+}  // namespace
+
+const char* name_of(const Message& message) {
+  return kNames[message.index()];
+}
+
+void encode(const Message& message, std::vector<std::byte>& out) {
+  out.clear();
+  Writer writer(out);
+  writer(static_cast<std::uint16_t>(message.index()));
+  std::visit([&](const auto& m) { writer(m); }, message);
+}
+
+std::vector<std::byte> encode(const Message& message) {
+  std::vector<std::byte> out;
+  encode(message, out);
+  return out;
+}
+
+Result<Message> decode(Bytes frame) {
+  Reader reader(frame);
+  std::uint16_t type = 0;
+  reader(type);
+  if (!reader.ok()) return Status::malformed("a frame without a type");
+  if (type >= std::variant_size_v<Message>) return Status::malformed(fmt::format("unknown message type {}", type));
+  auto message = decode_type(type, reader, std::make_index_sequence<std::variant_size_v<Message>>());
+  if (!reader.ok()) return Status::malformed(fmt::format("a {} with fields that make no sense", kNames[type]));
+  if (!reader.at_end()) return Status::malformed(fmt::format("a {} with bytes left over", kNames[type]));
+  return message;
+}
+
+std::vector<Tensor> to_wire(const FlatLayout& layout) {
+  std::vector<Tensor> tensors;
+  for (const auto& t : layout.tensors()) tensors.push_back({t.name, t.dims});
+  return tensors;
+}
+
+Result<FlatLayout> from_wire(const std::vector<Tensor>& tensors) {
+  std::vector<TensorShape> shapes;
+  std::uint64_t total = 0;
+  for (const auto& t : tensors) {
+    if (t.name.empty() || t.dims.size() > kMaxDimensions) return Status::malformed("a layout with a bad tensor");
+    std::uint64_t elements = 1;
+    for (auto d : t.dims) {
+      if (d <= 0 || static_cast<std::uint64_t>(d) > kMaxElements / elements) {
+        return Status::malformed(fmt::format("tensor {} has an impossible shape", t.name));
+      }
+      elements *= static_cast<std::uint64_t>(d);
+    }
+    total += elements + FlatLayout::kAlignment;
+    if (total > kMaxElements) return Status::malformed("a layout larger than any machine");
+    shapes.push_back({t.name, t.dims});
+  }
+  if (shapes.empty()) return Status::malformed("a layout without tensors");
+  return FlatLayout(std::move(shapes));
+}
+
+}  // namespace capstan::wire

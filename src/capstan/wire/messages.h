@@ -1,0 +1,284 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "capstan/base/flat_layout.h"
+#include "capstan/base/ids.h"
+#include "capstan/base/status.h"
+#include "capstan/wire/codec.h"
+
+// Every message between processes. docs/wire_format.md describes the bytes and the order.
+namespace capstan::wire {
+
+// Raised whenever a byte on the wire changes its meaning.
+inline constexpr std::uint16_t kProtocol = 1;
+
+using Nonce = std::array<std::byte, 32>;
+using Proof = std::array<std::byte, 32>;
+
+enum class Role : std::uint8_t { kWorker, kObserver, kServer, kLast = kServer };
+
+// One participant: workers by rank, observers and servers in the order the leader met them.
+struct Member {
+  Role role = Role::kWorker;
+  std::uint32_t index = 0;
+  friend auto operator<=>(const Member&, const Member&) = default;
+  template <class V, class M>
+  static void fields(V&& v, M&& m) { v(m.role), v(m.index); }
+};
+
+// ---- handshake ----
+
+struct Challenge {  // server → client, first
+  std::uint16_t protocol = kProtocol;
+  Nonce nonce{};
+  template <class V, class M>
+  static void fields(V&& v, M&& m) { v(m.protocol), v(m.nonce); }
+};
+
+struct Hello {  // client → server
+  std::uint16_t protocol = kProtocol;
+  Nonce nonce{};
+  Proof proof{};
+  template <class V, class M>
+  static void fields(V&& v, M&& m) { v(m.protocol), v(m.nonce), v(m.proof); }
+};
+
+struct Trusted {  // server → client: the server knows the token too
+  Proof proof{};
+  template <class V, class M>
+  static void fields(V&& v, M&& m) { v(m.proof); }
+};
+
+struct Refused {  // either way; the connection ends after it
+  std::string reason;
+  template <class V, class M>
+  static void fields(V&& v, M&& m) { v(m.reason); }
+};
+
+// ---- joining ----
+
+struct Tensor {
+  std::string name;
+  std::vector<std::int64_t> dims;
+  template <class V, class M>
+  static void fields(V&& v, M&& m) { v(m.name), v(m.dims); }
+};
+
+struct Join {  // client → server
+  Role role = Role::kWorker;
+  std::optional<std::uint32_t> index;  // which worker or, at followers, observer; none: the leader chooses
+  Incarnation incarnation;
+  std::vector<Tensor> layout;  // empty from observers and servers
+  template <class V, class M>
+  static void fields(V&& v, M&& m) { v(m.role), v(m.index), v(m.incarnation), v(m.layout); }
+};
+
+struct Joined {  // server → client; carries the weights' segment where the worker reads in place
+  Member member;
+  ServerId server;
+  std::uint32_t servers = 1;
+  std::uint32_t workers = 1;  // expected
+  std::uint64_t begin = 0;    // this server's elements
+  std::uint64_t end = 0;
+  std::string strategy;
+  bool in_place = false;  // weights are read where the server keeps them (or sent from there)
+  std::vector<Tensor> layout;  // for observers; empty while no worker has brought one
+  template <class V, class M>
+  static void fields(V&& v, M&& m) {
+    v(m.member), v(m.server), v(m.servers), v(m.workers), v(m.begin), v(m.end), v(m.strategy), v(m.in_place),
+        v(m.layout);
+  }
+};
+
+enum class Arena : std::uint8_t { kGradients, kWeights, kLast = kWeights };
+
+struct Share {  // worker → server; carries the segment of the worker's whole flat array
+  Arena arena = Arena::kGradients;
+  template <class V, class M>
+  static void fields(V&& v, M&& m) { v(m.arena); }
+};
+
+struct SendWeights {  // leader → worker: bring the initial weights to every server
+  template <class V, class M>
+  static void fields(V&&, M&&) {}
+};
+
+struct Initialize {  // worker → server; payload: the server's range of the initial weights
+  template <class V, class M>
+  static void fields(V&&, M&&) {}
+};
+
+// ---- training ----
+
+struct Push {  // worker → server; payload: the server's range of the gradient, unless memory is shared
+  WorkerId worker;
+  Incarnation incarnation;
+  Sequence sequence;
+  Clock clock;      // steps computed, this one included
+  Version version;  // of the weights it was computed on
+  std::uint32_t samples = 0;
+  float loss = 0;
+  std::uint32_t compute_us = 0;
+  std::uint32_t wait_us = 0;  // communication of the step before
+  template <class V, class M>
+  static void fields(V&& v, M&& m) {
+    v(m.worker), v(m.incarnation), v(m.sequence), v(m.clock), v(m.version), v(m.samples), v(m.loss),
+        v(m.compute_us), v(m.wait_us);
+  }
+};
+
+struct Pull {  // client → leader: weights of at least `at_least`, when they are to be had
+  std::uint64_t request = 0;
+  Version at_least;
+  template <class V, class M>
+  static void fields(V&& v, M&& m) { v(m.request), v(m.at_least); }
+};
+
+struct Weights {  // server → client, the answer to a push or a pull; payload: its range, unless shared
+  std::uint64_t request = 0;  // the push's sequence, or the pull's request
+  Version version;            // what the weights are
+  Version applied;            // which version the push became part of; 0 for none
+  bool stop = false;          // the job is to end: leave
+  template <class V, class M>
+  static void fields(V&& v, M&& m) { v(m.request), v(m.version), v(m.applied), v(m.stop); }
+};
+
+struct Leave {  // worker → every server: done, not lost
+  template <class V, class M>
+  static void fields(V&&, M&&) {}
+};
+
+struct Heartbeat {  // both ways
+  template <class V, class M>
+  static void fields(V&&, M&&) {}
+};
+
+// ---- between servers ----
+
+struct Staged {  // follower → leader: a push has arrived whole
+  WorkerId worker;
+  Incarnation incarnation;
+  Sequence sequence;
+  template <class V, class M>
+  static void fields(V&& v, M&& m) { v(m.worker), v(m.incarnation), v(m.sequence); }
+};
+
+struct Initialized {  // follower → leader: the initial weights have arrived
+  template <class V, class M>
+  static void fields(V&&, M&&) {}
+};
+
+struct Gone {  // between servers, either way: this member's connection ended; observer → leader: a process died
+  Member member;
+  Incarnation incarnation;  // which life of it; 0 from observers: whichever it is
+  bool lost = false;        // it did not leave of its own accord
+  template <class V, class M>
+  static void fields(V&& v, M&& m) { v(m.member), v(m.incarnation), v(m.lost); }
+};
+
+struct Contribution {
+  WorkerId worker;
+  Sequence sequence;
+  float factor = 1;
+  template <class V, class M>
+  static void fields(V&& v, M&& m) { v(m.worker), v(m.sequence), v(m.factor); }
+};
+
+struct ApplyOrder {  // leader → follower: make version before + 1 of these, in this order
+  Version before;
+  std::vector<Contribution> contributions;
+  template <class V, class M>
+  static void fields(V&& v, M&& m) { v(m.before), v(m.contributions); }
+};
+
+struct DropOrder {  // leader → follower: this push is not to be used
+  WorkerId worker;
+  Sequence sequence;
+  template <class V, class M>
+  static void fields(V&& v, M&& m) { v(m.worker), v(m.sequence); }
+};
+
+struct DeliverOrder {  // leader → follower: answer this member with the weights as they are now
+  Member member;
+  Weights reply;
+  template <class V, class M>
+  static void fields(V&& v, M&& m) { v(m.member), v(m.reply); }
+};
+
+// ---- watching and steering ----
+
+struct StatusRequest {  // observer → leader
+  template <class V, class M>
+  static void fields(V&&, M&&) {}
+};
+
+enum class WorkerState : std::uint8_t { kAbsent, kLive, kLeft, kLost, kLast = kLost };
+
+struct WorkerRow {
+  WorkerState state = WorkerState::kAbsent;
+  Clock clock;
+  float loss = 0;
+  std::uint64_t samples = 0;
+  double compute_seconds = 0;
+  double wait_seconds = 0;
+  template <class V, class M>
+  static void fields(V&& v, M&& m) {
+    v(m.state), v(m.clock), v(m.loss), v(m.samples), v(m.compute_seconds), v(m.wait_seconds);
+  }
+};
+
+struct StatusReport {  // server → observer
+  bool started = false;
+  bool finished = false;  // every worker has left or is lost
+  Version version;
+  double seconds = 0;  // from the start to the last update
+  std::uint64_t bytes_pushed = 0;
+  std::uint64_t bytes_pulled = 0;
+  std::uint64_t dropped_pushes = 0;
+  double staleness_mean = 0;
+  std::uint64_t staleness_max = 0;
+  double loss_sum = 0;  // Σ loss·samples over all applied pushes, and Σ samples: means between two reports
+  std::uint64_t samples = 0;
+  std::uint64_t rss_bytes = 0;  // of this server, mapped segments of workers left out
+  double cpu_seconds = 0;
+  std::vector<WorkerRow> workers;  // by rank
+  template <class V, class M>
+  static void fields(V&& v, M&& m) {
+    v(m.started), v(m.finished), v(m.version), v(m.seconds), v(m.bytes_pushed), v(m.bytes_pulled),
+        v(m.dropped_pushes), v(m.staleness_mean), v(m.staleness_max), v(m.loss_sum), v(m.samples), v(m.rss_bytes),
+        v(m.cpu_seconds), v(m.workers);
+  }
+};
+
+struct StopRequest {  // observer → leader: end the job at the next step; leader → follower: it has ended
+  std::string reason;
+  template <class V, class M>
+  static void fields(V&& v, M&& m) { v(m.reason); }
+};
+
+// Every message there is. A message's number on the wire is its place here: add at the end.
+using Message = std::variant<Challenge, Hello, Trusted, Refused, Join, Joined, Share, SendWeights, Initialize, Push, Pull,
+                             Weights, Leave, Heartbeat, Staged, Initialized, Gone, ApplyOrder, DropOrder, DeliverOrder,
+                             StatusRequest, StatusReport, StopRequest>;
+
+// The name of a message's type, for messages to people.
+const char* name_of(const Message& message);
+
+// One frame: 16-bit number of the type, then the fields. `out` is overwritten and may be reused.
+void encode(const Message& message, std::vector<std::byte>& out);
+std::vector<std::byte> encode(const Message& message);
+
+// Rejects unknown types, values out of range, lengths beyond the frame and bytes left over.
+Result<Message> decode(Bytes frame);
+
+std::vector<Tensor> to_wire(const FlatLayout& layout);
+// Checks that every tensor has a name, sane dimensions and that the whole fits an address space.
+Result<FlatLayout> from_wire(const std::vector<Tensor>& tensors);
+
+}  // namespace capstan::wire

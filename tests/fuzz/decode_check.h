@@ -1,0 +1,28 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+
+#include "capstan/wire/messages.h"
+
+namespace capstan::testing {
+
+// Decodes bytes from anywhere. What decodes has one spelling: encoded again it is the same bytes.
+// Aborts where that does not hold; returns whether the bytes were a message.
+inline bool check_decode(wire::Bytes frame) {
+  const auto message = wire::decode(frame);
+  if (!message) return false;
+  const auto again = wire::encode(*message);
+  if (!std::ranges::equal(again, frame)) {
+    std::fprintf(stderr, "a %s has two spellings\n", wire::name_of(*message));
+    std::abort();
+  }
+  if (const auto* join = std::get_if<wire::Join>(&*message)) {
+    const auto layout = wire::from_wire(join->layout);
+    if (layout && layout->size() < layout->parameters()) std::abort();
+  }
+  return true;
+}
+
+}  // namespace capstan::testing

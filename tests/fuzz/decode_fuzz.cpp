@@ -1,0 +1,8 @@
+// Any bytes at all, given to the decoder.
+
+#include "fuzz/decode_check.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  capstan::testing::check_decode({reinterpret_cast<const std::byte*>(data), size});
+  return 0;
+}
