@@ -1,0 +1,122 @@
+#include "capstan/client/observer.h"
+
+#include "capstan/base/check.h"
+#include "capstan/placement/shards.h"
+
+namespace capstan::client {
+
+Result<std::unique_ptr<Observer>> Observer::join(const LinkOptions& options, Connector connector) {
+  auto as_observer = options;
+  as_observer.role = wire::Role::kObserver;
+  std::unique_ptr<Observer> observer(new Observer(as_observer, std::move(connector)));
+  if (auto bad = observer->links_.join({}); !bad.is_ok()) return bad;
+  observer->transport_ = observer->driver_.with_lock([&] { return observer->links_.transport(0); });
+  return observer;
+}
+
+Observer::Observer(const LinkOptions& options, Connector connector)
+    : links_(driver_, options, std::move(connector), *this) {}
+
+Observer::~Observer() {
+  driver_.end_keeper();
+}
+
+Result<wire::StatusReport> Observer::status(std::size_t server) {
+  driver_.with_lock([&] {
+    report_.reset();
+    asked_for_status_ = server;
+    links_.send(server, wire::StatusRequest{});
+  });
+  // Ends with an answer, or with the failure that missing heartbeats bring.
+  driver_.run_until([&] { return report_ || !links_.failure().is_ok(); }, TimePoint::max());
+  return driver_.with_lock([&]() -> Result<wire::StatusReport> {
+    if (!report_) return links_.failure();
+    return *report_;
+  });
+}
+
+void Observer::request_weights(const FlatLayout& layout, Version at_least) {
+  driver_.with_lock([&] {
+    CAPSTAN_CHECK(!request_, "one request for weights at a time");
+    request_.emplace();
+    request_->at_least = at_least;
+    request_->snapshot.weights.resize(layout.size());
+    request_->shards = placement::split(layout.size(), servers());
+    ask_for_weights();
+  });
+}
+
+void Observer::ask_for_weights() {
+  request_->number = ++requests_;
+  request_->missing = links_.size();
+  links_.send(0, wire::Pull{request_->number, request_->at_least});
+}
+
+// Back after a broken connection: what was not answered is asked again. Servers must answer with one
+// version, so weights are asked of all of them.
+void Observer::on_joined(std::size_t server, std::optional<transport::Segment>, bool again) {
+  if (!again) return;
+  if (server == 0 && stop_) links_.send(0, *stop_);
+  if (asked_for_status_ == server) links_.send(server, wire::StatusRequest{});
+  if (request_ && request_->missing > 0) ask_for_weights();
+}
+
+std::optional<Observer::Snapshot> Observer::take_weights() {
+  return driver_.with_lock([&]() -> std::optional<Snapshot> {
+    if (!request_ || request_->missing > 0) return {};
+    auto snapshot = std::move(request_->snapshot);
+    request_.reset();
+    return snapshot;
+  });
+}
+
+Result<Observer::Snapshot> Observer::pull(const FlatLayout& layout, Version at_least) {
+  const auto arrived = [&] { return !request_ || request_->missing == 0 || !links_.failure().is_ok(); };
+  driver_.run_until(arrived, TimePoint::max());  // one that is under way comes first
+  (void)take_weights();
+  if (driver_.with_lock([&] { return links_.failure().is_ok(); })) {
+    request_weights(layout, at_least);
+    driver_.run_until(arrived, TimePoint::max());
+  }
+  if (auto snapshot = take_weights()) return std::move(*snapshot);
+  return driver_.with_lock([&] { return links_.failure(); });
+}
+
+void Observer::stop(const std::string& reason) {
+  driver_.with_lock([&] {
+    stop_ = wire::StopRequest{reason};
+    links_.send(0, *stop_);
+  });
+}
+
+void Observer::worker_died(WorkerId worker) {
+  driver_.with_lock([&] { links_.send(0, wire::Gone{{wire::Role::kWorker, worker.value}, {}, true}); });
+}
+
+Status Observer::poll(TimePoint deadline) {
+  driver_.run_until([&] { return !links_.failure().is_ok(); }, deadline);
+  return driver_.with_lock([&] { return links_.failure(); });
+}
+
+transport::Placement Observer::on_payload(std::size_t server, const wire::Message& message, std::size_t bytes) {
+  const auto* weights = std::get_if<wire::Weights>(&message);
+  if (!weights) return transport::Placement::refuse();
+  if (!request_ || weights->request != request_->number) return transport::Placement::discard();
+  const auto shard = request_->shards[links_.joined(server).server.value];
+  if (bytes != shard.size() * sizeof(float)) return transport::Placement::refuse();
+  return transport::Placement::receive(
+      std::as_writable_bytes(std::span(request_->snapshot.weights).subspan(shard.begin, shard.size())));
+}
+
+void Observer::on_message(std::size_t, const wire::Message& message) {
+  if (const auto* report = std::get_if<wire::StatusReport>(&message)) {
+    report_ = *report;
+    asked_for_status_.reset();
+  }
+  const auto* weights = std::get_if<wire::Weights>(&message);
+  if (!weights || !request_ || weights->request != request_->number) return;
+  request_->snapshot.version = weights->version;
+  --request_->missing;
+}
+
+}  // namespace capstan::client

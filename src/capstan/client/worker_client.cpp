@@ -1,0 +1,157 @@
+#include "capstan/client/worker_client.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace capstan::client {
+
+Result<std::unique_ptr<WorkerClient>> WorkerClient::join(const LinkOptions& options, Connector connector,
+                                                         const FlatLayout& layout, std::span<const float> initial) {
+  std::unique_ptr<WorkerClient> client(new WorkerClient(options, std::move(connector), layout, initial));
+  if (auto bad = client->links_.join(wire::to_wire(layout)); !bad.is_ok()) return bad;
+  if (auto bad = client->driver_.with_lock([&] { return client->prepare(); }); !bad.is_ok()) return bad;
+  return client;
+}
+
+WorkerClient::WorkerClient(const LinkOptions& options, Connector connector, const FlatLayout& layout,
+                           std::span<const float> initial)
+    : layout_(layout),
+      initial_(std::make_shared<const std::vector<float>>(initial.begin(), initial.end())),
+      gradients_(transport::Segment::create(layout.size() * sizeof(float), transport::Segment::PeerMay::kRead)),
+      server_weights_(options.servers.size()),
+      answered_(options.servers.size()),
+      links_(driver_, options, std::move(connector), *this) {}
+
+WorkerClient::~WorkerClient() {
+  driver_.end_keeper();
+}
+
+Range WorkerClient::range(std::size_t server) const {
+  return {links_.joined(server).begin, links_.joined(server).end};
+}
+
+// Everybody has taken this worker in: lays out the memory and shares it.
+Status WorkerClient::prepare() {
+  std::uint64_t covered = 0;
+  for (std::size_t s = 0; s < links_.size(); ++s) {
+    if (range(s).begin > range(s).end || range(s).end > layout_.size()) return Status::malformed("a shard outside the model");
+    covered += range(s).size();
+  }
+  if (covered != layout_.size()) return Status::malformed("the servers' shards do not make up the model");
+
+  weights_ = links_.joined(0).in_place ? WeightsArena::of_server_segments(layout_.size())
+                                       : WeightsArena::own_segment(layout_.size());
+  for (std::size_t s = 0; s < links_.size(); ++s) {
+    if (auto& segment = server_weights_[s]) {
+      if (auto bad = weights_->lay(range(s), std::move(*segment)); !bad.is_ok()) return bad;
+      segment.reset();
+    }
+    share_memory(s);
+  }
+  transport_ = links_.transport(0);
+  return Status::ok();
+}
+
+void WorkerClient::share_memory(std::size_t server) {
+  if (!links_.shares_memory(server) || !weights_) return;
+  links_.send(server, wire::Share{wire::Arena::kGradients}, gradients_);
+  if (const auto* segment = weights_->segment()) links_.send(server, wire::Share{wire::Arena::kWeights}, *segment);
+}
+
+void WorkerClient::on_joined(std::size_t server, std::optional<transport::Segment> weights, bool again) {
+  if (!again) {
+    server_weights_[server] = std::move(weights);
+    return;
+  }
+  // Back after a broken connection: what was under way there is asked again; servers know what they have.
+  share_memory(server);
+  if (brings_initial_) send_initial_weights(server);
+  if (waiting_ && !answered_[server]) ask(server);
+}
+
+void WorkerClient::ask(std::size_t server) {
+  if (!push_) {
+    if (server == 0) links_.send(0, wire::Pull{0, {}});
+  } else if (links_.shares_memory(server)) {
+    links_.send(server, *push_);
+  } else {
+    links_.send(server, *push_, gradients().subspan(range(server).begin, range(server).size()));
+  }
+}
+
+Result<Update> WorkerClient::exchange(std::optional<wire::Push> push) {
+  const auto begin = SteadyClock::now();
+  driver_.with_lock([&] {
+    push_ = push;
+    std::fill(answered_.begin(), answered_.end(), false);
+    waiting_ = true;
+    for (std::size_t s = 0; s < links_.size(); ++s) ask(s);
+  });
+  // No deadline of its own: a slow worker may hold up the others for long. Silent servers are found by
+  // their missing heartbeats, which end this wait as a failure.
+  driver_.run_until([&] { return !waiting_ || !links_.failure().is_ok(); }, TimePoint::max());
+  last_wait_ = seconds(SteadyClock::now() - begin);
+  return driver_.with_lock([&]() -> Result<Update> {
+    if (waiting_) return links_.failure();
+    version_ = answer_.version;
+    return Update{answer_.version, answer_.applied, answer_.stop};
+  });
+}
+
+Result<Update> WorkerClient::pull() {
+  auto update = exchange({});
+  driver_.with_lock([&] {
+    brings_initial_ = false;
+    if (update) initial_.reset();
+  });
+  return update;
+}
+
+Result<Update> WorkerClient::push_pull(const StepReport& report) {
+  const auto microseconds = [](double s) { return static_cast<std::uint32_t>(std::min(s * 1e6, 4e9)); };
+  ++sequence_.value;
+  ++clock_.value;
+  auto update = exchange(wire::Push{rank(), links_.incarnation(), sequence_, clock_, version_, report.samples, report.loss,
+                                    microseconds(report.compute_seconds), microseconds(std::exchange(last_wait_, 0))});
+  communication_seconds_ += last_wait_;
+  return update;
+}
+
+void WorkerClient::leave() {
+  driver_.with_lock([&] {
+    links_.expect_end();
+    links_.send_all(wire::Leave{});
+    links_.close();
+  });
+}
+
+transport::Placement WorkerClient::on_payload(std::size_t server, const wire::Message& message, std::size_t bytes) {
+  const auto* weights = std::get_if<wire::Weights>(&message);
+  if (!weights || !weights_ || bytes != range(server).size() * sizeof(float)) return transport::Placement::refuse();
+  if (!waiting_ || answered_[server] || weights->request != (push_ ? push_->sequence.value : 0)) {
+    return transport::Placement::discard();
+  }
+  return transport::Placement::receive(std::as_writable_bytes(weights_->receivable(range(server))));
+}
+
+void WorkerClient::on_message(std::size_t server, const wire::Message& message) {
+  if (std::holds_alternative<wire::SendWeights>(message)) {
+    brings_initial_ = true;
+    for (std::size_t s = 0; s < links_.size(); ++s) send_initial_weights(s);
+    return;
+  }
+  const auto* weights = std::get_if<wire::Weights>(&message);
+  if (!weights || !waiting_ || answered_[server]) return;
+  if (weights->request != (push_ ? push_->sequence.value : 0)) return;  // the answer to something older, sent twice
+  answered_[server] = true;
+  if (server == 0) answer_ = *weights;
+  waiting_ = !std::ranges::all_of(answered_, std::identity{});
+}
+
+void WorkerClient::send_initial_weights(std::size_t server) {
+  if (!initial_) return;  // the job has begun: whoever asks now is out of his mind
+  links_.send(server, wire::Initialize{}, std::span(*initial_).subspan(range(server).begin, range(server).size()), initial_);
+}
+
+}  // namespace capstan::client

@@ -1,0 +1,95 @@
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "capstan/base/flat_layout.h"
+#include "capstan/client/links.h"
+#include "capstan/client/weights_arena.h"
+
+namespace capstan::client {
+
+// What a worker tells with a gradient.
+struct StepReport {
+  std::uint32_t samples = 0;
+  float loss = 0;
+  double compute_seconds = 0;
+};
+
+// What the servers answered.
+struct Update {
+  Version version;  // of the weights now
+  Version applied;  // which version the push became part of; 0 where it was dropped
+  bool stop = false;  // the job ends: leave
+};
+
+// A worker's side of the job: spans in, spans out; knows no model. Use from one thread.
+class WorkerClient final : private Links::Events {
+ public:
+  // Connects and joins. `initial` goes to the servers if they have no weights yet; it is copied.
+  static Result<std::unique_ptr<WorkerClient>> join(const LinkOptions& options, Connector connector,
+                                                    const FlatLayout& layout, std::span<const float> initial);
+  ~WorkerClient() override;
+
+  WorkerId rank() const { return {links_.joined(0).member.index}; }
+  std::uint32_t workers() const { return links_.joined(0).workers; }
+  std::uint32_t servers() const { return links_.joined(0).servers; }
+  const std::string& strategy() const { return links_.joined(0).strategy; }
+  std::string transport() const { return transport_; }
+
+  // The flat gradient: the worker's between an answer and the next push_pull().
+  std::span<float> gradients() const { return gradients_.floats(); }
+  // The flat weights: one version, unchanged between an answer and the next push_pull(). The address never
+  // changes; the memory may be read-only.
+  std::span<const float> weights() const { return weights_->floats(); }
+
+  // The first weights. Returns when every worker is there and the job begins.
+  Result<Update> pull();
+  // Hands in the gradient and waits for the weights that the strategy releases.
+  Result<Update> push_pull(const StepReport& report);
+  // Says good-bye, so that nobody waits for this worker.
+  void leave();
+
+  double communication_seconds() const { return communication_seconds_; }
+
+ private:
+  WorkerClient(const LinkOptions& options, Connector connector, const FlatLayout& layout,
+               std::span<const float> initial);
+
+  transport::Placement on_payload(std::size_t server, const wire::Message& message, std::size_t bytes) override;
+  void on_message(std::size_t server, const wire::Message& message) override;
+  void on_joined(std::size_t server, std::optional<transport::Segment> weights, bool again) override;
+
+  Status prepare();
+  Range range(std::size_t server) const;
+  void ask(std::size_t server);
+  void share_memory(std::size_t server);
+  void send_initial_weights(std::size_t server);
+  Result<Update> exchange(std::optional<wire::Push> push);
+
+  const FlatLayout layout_;
+  std::shared_ptr<const std::vector<float>> initial_;  // let go of when the job has begun
+  bool brings_initial_ = false;                        // the servers asked for them
+  transport::Segment gradients_;
+  std::unique_ptr<WeightsArena> weights_;
+  std::vector<std::optional<transport::Segment>> server_weights_;  // until they are laid into the arena
+  std::string transport_;
+
+  // The request that is under way, and who has answered it.
+  std::optional<wire::Push> push_;  // none: the first pull
+  std::vector<bool> answered_;
+  wire::Weights answer_;
+  bool waiting_ = false;
+
+  Sequence sequence_;
+  Clock clock_;
+  Version version_;
+  double last_wait_ = 0;
+  double communication_seconds_ = 0;
+
+  Driver driver_;
+  Links links_;  // last: ends first
+};
+
+}  // namespace capstan::client

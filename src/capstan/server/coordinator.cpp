@@ -1,0 +1,257 @@
+#include "capstan/server/coordinator.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "capstan/base/check.h"
+
+namespace capstan::server {
+
+using wire::Role;
+using wire::WorkerState;
+
+Coordinator::Coordinator(const Options& options, Outbox outbox)
+    : options_(options),
+      outbox_(std::move(outbox)),
+      engine_(strategy::parse(options.strategy, options.workers)),
+      workers_(options.workers) {
+  if (options.max_steps > 0) carry_out(engine_.limit({options.max_steps}));
+}
+
+Result<wire::Member> Coordinator::admit(Role role, std::optional<std::uint32_t> index, Incarnation incarnation) {
+  if (role == Role::kObserver) return wire::Member{role, index && *index < next_observer_ ? *index : next_observer_++};
+  if (role == Role::kServer) {
+    if (next_server_ >= options_.servers) {
+      return Status::refused(fmt::format("this job has {} servers, and all are here", options_.servers));
+    }
+    return wire::Member{role, next_server_++};
+  }
+  if (!index) {
+    const auto free = std::ranges::find(workers_, WorkerState::kAbsent, [](const Worker& w) { return w.row.state; });
+    if (free == workers_.end()) {
+      return Status::refused(fmt::format("this job has {} workers, and all are taken", workers_.size()));
+    }
+    index = static_cast<std::uint32_t>(free - workers_.begin());
+  }
+  if (*index >= workers_.size()) {
+    return Status::refused(fmt::format("worker {} does not exist: this job has {} workers, from 0", *index, workers_.size()));
+  }
+  auto& worker = workers_[*index];
+  const bool comes_back = worker.row.state == WorkerState::kLive && worker.incarnation == incarnation;
+  if (worker.row.state == WorkerState::kLive && !comes_back) {
+    return Status::refused(fmt::format("worker {} is here already", *index));
+  }
+  if (worker.row.state == WorkerState::kLeft) {
+    return Status::refused(fmt::format("worker {} has finished its part of this job", *index));
+  }
+  if (!comes_back) {
+    worker = Worker{};
+    worker.row.state = WorkerState::kLive;
+    worker.incarnation = incarnation;
+  }
+  return wire::Member{role, *index};
+}
+
+void Coordinator::initialized(ServerId server) {
+  initialized_.insert(server.value);
+  answer_observers();
+  try_start();
+}
+
+void Coordinator::pushed(const wire::Push& push) {
+  auto& worker = workers_[push.worker.value];
+  if (push.sequence <= worker.push.sequence) {
+    // Sent again after a broken connection. If its update has happened, its answer may have been lost too.
+    if (worker.counted && push.sequence == worker.push.sequence && engine_.is_live(push.worker)) {
+      worker.pull_request.reset();
+      carry_out(engine_.pull(push.worker));
+    }
+    return;
+  }
+  worker.push = push;
+  worker.counted = false;
+  hold(worker, ServerId{0}, push.sequence);
+}
+
+void Coordinator::staged(ServerId server, WorkerId id, Incarnation incarnation, Sequence sequence) {
+  if (id.value >= workers_.size()) return;
+  auto& worker = workers_[id.value];
+  if (worker.incarnation == incarnation) hold(worker, server, sequence);
+}
+
+void Coordinator::hold(Worker& worker, ServerId server, Sequence sequence) {
+  if (sequence > worker.holding) {
+    worker.holding = sequence;
+    worker.holders.clear();
+  }
+  if (sequence < worker.holding) return;
+  worker.holders.insert(server.value);
+  if (worker.holders.size() == options_.servers && !worker.counted && worker.push.sequence == sequence) count_push(worker);
+}
+
+void Coordinator::count_push(Worker& worker) {
+  const auto& push = worker.push;
+  if (!engine_.is_live(push.worker)) return;
+  worker.counted = true;
+  worker.pull_request.reset();
+  auto& row = worker.row;
+  row.clock = push.clock;
+  row.loss = push.loss;
+  row.samples += push.samples;
+  row.compute_seconds += 1e-6 * push.compute_us;
+  row.wait_seconds += 1e-6 * push.wait_us;
+  ++pushes_;
+  carry_out(engine_.push({push.worker, push.sequence, push.clock, push.version, push.samples}));
+}
+
+void Coordinator::pull(const wire::Member& member, const wire::Pull& pull) {
+  if (member.role != Role::kWorker) {
+    observations_.push_back({member, pull});
+    answer_observers();
+    return;
+  }
+  auto& worker = workers_[member.index];
+  worker.pull_request = pull.request;
+  if (engine_.is_live({member.index})) {
+    carry_out(engine_.pull({member.index}));
+    return;
+  }
+  // Asked before: the connection broke since, and the question or its answer may have been lost with it.
+  if (initializer_ == WorkerId{member.index} && initialized_.size() < options_.servers) {
+    outbox_.ask_initial_weights(*initializer_);
+  }
+  worker.ready = true;
+  ask_for_initial_weights();
+  if (started()) {
+    enter({member.index});
+  } else {
+    try_start();
+  }
+}
+
+void Coordinator::ask_for_initial_weights() {
+  if (initialized_.size() == options_.servers || initializer_) return;
+  for (std::uint32_t i = 0; i < workers_.size(); ++i) {
+    if (!workers_[i].ready) continue;
+    initializer_ = WorkerId{i};
+    outbox_.ask_initial_weights(*initializer_);
+    return;
+  }
+}
+
+void Coordinator::try_start() {
+  if (started() || initialized_.size() < options_.servers) return;
+  const bool complete = std::ranges::all_of(workers_, [](const Worker& w) {
+    return w.ready || w.row.state == WorkerState::kLeft || w.row.state == WorkerState::kLost;
+  });
+  if (!complete || std::ranges::none_of(workers_, &Worker::ready)) return;
+  for (std::uint32_t i = 0; i < workers_.size(); ++i) {
+    if (workers_[i].ready) enter({i});
+  }
+  carry_out(engine_.begin());
+}
+
+void Coordinator::enter(WorkerId id) {
+  carry_out(engine_.join(id));
+  carry_out(engine_.pull(id));
+}
+
+void Coordinator::gone(const wire::Member& member, bool lost) {
+  if (member.role == Role::kObserver) {
+    std::erase_if(observations_, [&](const Observation& o) { return o.member == member; });
+    return;
+  }
+  if (member.role != Role::kWorker || member.index >= workers_.size()) return;
+  auto& worker = workers_[member.index];
+  if (worker.row.state == WorkerState::kLeft || worker.row.state == WorkerState::kLost) return;
+  worker.row.state = lost ? WorkerState::kLost : WorkerState::kLeft;
+  worker.ready = false;
+  if (initializer_ == WorkerId{member.index}) initializer_.reset();
+  carry_out(engine_.remove({member.index}));
+  ask_for_initial_weights();
+  try_start();
+  answer_observers();
+}
+
+void Coordinator::stop() {
+  carry_out(engine_.limit(engine_.version()));
+}
+
+std::vector<std::uint32_t> Coordinator::missing() const {
+  std::vector<std::uint32_t> ranks;
+  for (std::uint32_t i = 0; i < workers_.size() && !started(); ++i) {
+    const auto state = workers_[i].row.state;
+    if (!workers_[i].ready && state != WorkerState::kLeft && state != WorkerState::kLost) ranks.push_back(i);
+  }
+  return ranks;
+}
+
+bool Coordinator::finished() const {
+  return std::ranges::all_of(workers_, [](const Worker& w) {
+    return w.row.state == WorkerState::kLeft || w.row.state == WorkerState::kLost;
+  });
+}
+
+std::uint32_t Coordinator::lost_workers() const {
+  return static_cast<std::uint32_t>(
+      std::ranges::count(workers_, WorkerState::kLost, [](const Worker& w) { return w.row.state; }));
+}
+
+bool Coordinator::all_lost() const {
+  return lost_workers() == workers_.size();
+}
+
+wire::StatusReport Coordinator::report() const {
+  wire::StatusReport report;
+  report.started = started();
+  report.finished = finished();
+  report.version = engine_.version();
+  report.dropped_pushes = engine_.dropped();
+  report.staleness_mean = engine_.staleness().mean;
+  report.staleness_max = engine_.staleness().max;
+  report.loss_sum = loss_sum_;
+  report.samples = samples_;
+  for (const auto& worker : workers_) report.workers.push_back(worker.row);
+  return report;
+}
+
+void Coordinator::carry_out(std::vector<strategy::Decision> decisions) {
+  for (const auto& decision : decisions) std::visit([&](const auto& d) { carry_out(d); }, decision);
+}
+
+void Coordinator::carry_out(const strategy::Apply& apply) {
+  wire::ApplyOrder order{apply.before, {}};
+  for (const auto& merge : apply.merged) {
+    order.contributions.push_back({merge.worker, merge.sequence, merge.factor});
+    const auto& push = workers_[merge.worker.value].push;
+    loss_sum_ += static_cast<double>(push.loss) * push.samples;
+    samples_ += push.samples;
+  }
+  outbox_.order(order);
+  ordered_ = {apply.before.value + 1};
+  answer_observers();  // right behind the update, so that an observer gets exactly the version it asked for
+}
+
+void Coordinator::carry_out(const strategy::Drop& drop) {
+  outbox_.order(wire::DropOrder{drop.worker, drop.sequence});
+}
+
+void Coordinator::carry_out(const strategy::Release& release) {
+  const auto& worker = workers_[release.worker.value];
+  ++pulls_;
+  const auto request = worker.pull_request.value_or(worker.push.sequence.value);
+  outbox_.order(wire::DeliverOrder{{Role::kWorker, release.worker.value},
+                                   {request, release.version, release.applied, engine_.exhausted()}});
+}
+
+void Coordinator::answer_observers() {
+  if (initialized_.size() < options_.servers) return;
+  std::erase_if(observations_, [&](const Observation& o) {
+    if (ordered_ < o.pull.at_least && !finished()) return false;
+    outbox_.order(wire::DeliverOrder{o.member, {o.pull.request, ordered_, {}, finished()}});
+    return true;
+  });
+}
+
+}  // namespace capstan::server

@@ -1,0 +1,110 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "capstan/base/status.h"
+#include "capstan/strategy/engine.h"
+#include "capstan/wire/messages.h"
+
+namespace capstan::server {
+
+// What every server does next, in this order.
+using Order = std::variant<wire::ApplyOrder, wire::DropOrder, wire::DeliverOrder>;
+
+// The leader's mind: who takes part, which pushes count, and when weights go out. A push counts once every
+// server holds it, so no shard ever uses a gradient that another lacks. Knows no connection and no memory.
+// Owned by the server's loop; not thread-safe.
+class Coordinator {
+ public:
+  struct Options {
+    std::string strategy = "sync";
+    std::uint32_t workers = 1;
+    std::uint32_t servers = 1;
+    std::uint64_t max_steps = 0;  // 0: no limit
+  };
+  struct Outbox {
+    std::function<void(const Order&)> order;            // carried out here and by every follower
+    std::function<void(WorkerId)> ask_initial_weights;  // of this worker, for every server
+  };
+
+  // Throws UserError for a strategy that does not exist.
+  Coordinator(const Options& options, Outbox outbox);
+
+  const strategy::Strategy& strategy() const { return engine_.strategy(); }
+  Version version() const { return engine_.version(); }
+
+  // A client wants in. Workers get the rank they ask for, or the lowest free one. A rank in use is refused
+  // unless it is the same incarnation coming back; an observer that comes back keeps its number.
+  Result<wire::Member> admit(wire::Role role, std::optional<std::uint32_t> index, Incarnation incarnation);
+
+  void initialized(ServerId server);  // the initial weights have arrived there
+  void pushed(const wire::Push& push);
+  void staged(ServerId server, WorkerId worker, Incarnation incarnation, Sequence sequence);
+  void pull(const wire::Member& member, const wire::Pull& pull);
+  void gone(const wire::Member& member, bool lost);
+  void stop();               // end at the next step
+
+  // Workers that have not come, or have not asked for weights: the job has not started because of them.
+  std::vector<std::uint32_t> missing() const;
+  Incarnation incarnation(std::uint32_t worker) const { return workers_[worker].incarnation; }
+
+  bool started() const { return engine_.started(); }
+  bool finished() const;  // every worker has left or is lost
+  std::uint32_t lost_workers() const;
+  bool all_lost() const;  // nobody is left, and nobody left of his own accord
+
+  // All but what the process itself knows (seconds, bytes, memory).
+  wire::StatusReport report() const;
+  std::uint64_t pushes() const { return pushes_; }
+  std::uint64_t pulls() const { return pulls_; }
+
+ private:
+  struct Worker {
+    wire::WorkerRow row;
+    Incarnation incarnation;
+    bool ready = false;             // joined everywhere, asked for its first weights
+    std::optional<std::uint64_t> pull_request;  // what the next release answers; none: the newest push
+    wire::Push push;                // newest
+    bool counted = false;           // the engine has it
+    std::set<std::uint32_t> holders;  // servers that hold the push `holding`
+    Sequence holding;
+  };
+  struct Observation {
+    wire::Member member;
+    wire::Pull pull;
+  };
+
+  void hold(Worker& worker, ServerId server, Sequence sequence);
+  void count_push(Worker& worker);
+  void ask_for_initial_weights();
+  void try_start();
+  void enter(WorkerId id);
+  void carry_out(std::vector<strategy::Decision> decisions);
+  void carry_out(const strategy::Apply& apply);
+  void carry_out(const strategy::Drop& drop);
+  void carry_out(const strategy::Release& release);
+  void answer_observers();
+
+  const Options options_;
+  const Outbox outbox_;
+  strategy::Engine engine_;
+  std::vector<Worker> workers_;  // by rank
+  std::vector<Observation> observations_;
+  Version ordered_;  // what the orders so far lead to
+  std::uint32_t next_observer_ = 0;
+  std::uint32_t next_server_ = 1;
+  std::set<std::uint32_t> initialized_;
+  std::optional<WorkerId> initializer_;
+  double loss_sum_ = 0;
+  std::uint64_t samples_ = 0;
+  std::uint64_t pushes_ = 0, pulls_ = 0;
+};
+
+}  // namespace capstan::server

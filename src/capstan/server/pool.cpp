@@ -1,0 +1,58 @@
+#include "capstan/server/pool.h"
+
+#include "capstan/kernels/denormals.h"
+
+namespace capstan::server {
+
+Pool::Pool(unsigned threads) {
+  for (unsigned i = 0; i < threads; ++i) threads_.emplace_back([this] { work(); });
+}
+
+Pool::~Pool() {
+  {
+    const std::scoped_lock lock(mutex_);
+    ending_ = true;
+  }
+  wake_.notify_all();
+  for (auto& thread : threads_) thread.join();
+}
+
+void Pool::run(std::size_t pieces, std::function<void(std::size_t)> piece, std::function<void()> done) {
+  auto job = std::make_shared<Job>();
+  job->pieces = pieces;
+  job->piece = std::move(piece);
+  job->done = std::move(done);
+  job->left = pieces;
+  {
+    const std::scoped_lock lock(mutex_);
+    job_ = std::move(job);
+    ++number_;
+  }
+  wake_.notify_all();
+}
+
+void Pool::take_part(Job& job) {
+  for (;;) {
+    const auto i = job.next.fetch_add(1, std::memory_order_relaxed);
+    if (i >= job.pieces) return;
+    job.piece(i);
+    if (job.left.fetch_sub(1, std::memory_order_acq_rel) == 1) job.done();
+  }
+}
+
+void Pool::work() {
+  kernels::flush_denormals_on_this_thread();
+  std::size_t seen = 0;
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    wake_.wait(lock, [&] { return ending_ || number_ != seen; });
+    if (ending_) return;
+    seen = number_;
+    const auto job = job_;  // keeps a job alive for a thread that comes late
+    lock.unlock();
+    take_part(*job);
+    lock.lock();
+  }
+}
+
+}  // namespace capstan::server

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace capstan::server {
+
+// Threads that share out the pieces of one job at a time. run() belongs to one thread.
+class Pool {
+ public:
+  explicit Pool(unsigned threads);
+  ~Pool();
+
+  // Calls piece(i) for every i below `pieces`, on any of the threads, then done() on the last of them.
+  // Returns at once; the next job may be given only after done() was called.
+  void run(std::size_t pieces, std::function<void(std::size_t)> piece, std::function<void()> done);
+
+ private:
+  struct Job {
+    std::size_t pieces = 0;
+    std::function<void(std::size_t)> piece;
+    std::function<void()> done;
+    std::atomic<std::size_t> next{0};
+    std::atomic<std::size_t> left{0};
+  };
+
+  void work();
+  static void take_part(Job& job);
+
+  std::mutex mutex_;  // guards the four below
+  std::condition_variable wake_;
+  std::shared_ptr<Job> job_;
+  std::size_t number_ = 0;  // of the newest job
+  bool ending_ = false;
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace capstan::server

@@ -1,0 +1,132 @@
+#pragma once
+
+#include <spdlog/logger.h>
+
+#include <list>
+#include <map>
+#include <memory>
+#include <optional>
+
+#include "capstan/base/flat_layout.h"
+#include "capstan/optimizer/optimizer.h"
+#include "capstan/server/coordinator.h"
+#include "capstan/server/leader_link.h"
+#include "capstan/server/session.h"
+#include "capstan/server/shard_executor.h"
+#include "capstan/server/worker_arena.h"
+
+namespace capstan::server {
+
+struct ServerOptions {
+  Coordinator::Options job;  // strategy, workers, servers, max_steps; followers take the leader's word
+  bool leads = true;         // a follower needs follow()
+  optimizer::Options optimizer;
+  optimizer::Schedule schedule;
+  unsigned threads = 1;
+  cluster::Token token;
+  Duration silence = std::chrono::milliseconds(1500);    // a member that says nothing for so long is lost
+  Duration reconnect = std::chrono::milliseconds(1000);  // a broken connection may come back within this
+  Duration join_timeout = std::chrono::seconds(120);     // workers that come later than this are left out
+};
+
+// One parameter server: its share of the weights, the workers it talks to, and either the decisions (the
+// first server) or a link to the server that makes them. Give it an EventLoop, connections from any
+// listeners, and run the loop until done(). Owned by the loop's thread; not thread-safe.
+class Server final : private SessionEvents, private LeaderLink::Events {
+ public:
+  enum class Outcome { kRunning, kFinished, kAllWorkersLost, kLeaderLost, kFollowerLost };
+
+  // Throws UserError for options that make no sense.
+  Server(transport::EventLoop& loop, const ServerOptions& options, std::shared_ptr<spdlog::logger> log);
+  ~Server() override;
+
+  // A new client, from a listener.
+  void accept(std::unique_ptr<transport::Connection> connection);
+  // Followers only, once: the connection to the first server.
+  void follow(std::unique_ptr<transport::Connection> leader);
+
+  // Past kRunning the job is over and nobody watches any more: the loop may end.
+  Outcome outcome() const { return outcome_; }
+  // The leader's view; of a follower only what concerns its own process.
+  wire::StatusReport status() const;
+  const FlatLayout& layout() const { return layout_; }
+  Range range() const { return range_; }
+  std::span<const float> weights() const;  // once the outcome is known; empty where none ever came
+  // Ends the job at the next step, as an observer's StopRequest would.
+  void stop();
+
+ private:
+  struct WorkerEntry {
+    Session* session = nullptr;  // null while the connection is broken
+    TimePoint broken_at;
+    Incarnation incarnation;
+    std::shared_ptr<WorkerArena> arena;
+    Sequence staged;                         // newest push held here
+    const Session* staged_on = nullptr;      // where it came; null after a broken connection
+    bool in_use = false;                     // that push waits for its order
+    std::optional<wire::Weights> last_reply;  // what the leader last ordered for it
+    bool leaving = false;
+  };
+
+  void on_join(Session& session, const wire::Join& join) override;
+  transport::Placement on_payload(Session& session, const wire::Message& message, std::size_t bytes) override;
+  void on_message(Session& session, Arrival arrival) override;
+  void on_end(Session& session, Status why) override;
+  void on_leader_order(const wire::Message& order) override;
+  void on_leader_joined(const wire::Joined& joined) override;
+  void on_leader_lost(Status why) override;
+
+  // Each takes one kind of message; a failure ends the session.
+  Status take(Session& session, const wire::Push& push, std::size_t payload_bytes);
+  Status take(Session& session, const wire::Share& share, std::optional<transport::Segment> segment);
+  Status take(Session& session, const wire::Initialize&, std::size_t payload_bytes);
+  Status take_as_leader(Session& session, const wire::Message& message);
+  Status check_push(const Session& session, const wire::Push& push) const;
+
+  Status admit(const wire::Join& join, wire::Member& member);
+  void welcome_worker(Session& session, const wire::Join& join, const wire::Joined& joined);
+  void member_gone(const wire::Member& member, Incarnation incarnation, bool lost);
+  void forget_worker(std::uint32_t rank, Incarnation incarnation);
+  WorkerEntry* entry_of(const wire::Member& member);  // null for who is no worker, or has left
+  std::vector<Session*> sessions_of(wire::Role role);
+  Session* session_of(const wire::Member& member);
+
+  void issue(const Order& order);  // leader: here and to every follower
+  void carry_out(const wire::ApplyOrder& order);
+  void carry_out(const wire::DropOrder& order);
+  void carry_out(const wire::DeliverOrder& order);
+  void deliver_to_worker(WorkerEntry& worker, const wire::Weights& reply);
+  void deliver_to_observer(const wire::Member& member, const wire::Weights& reply);
+  void make_shard();
+  void tick();
+  void check_silence(TimePoint now);
+  void check_end();
+  void end(Outcome outcome);
+
+  transport::EventLoop& loop_;
+  const ServerOptions options_;
+  const std::shared_ptr<spdlog::logger> log_;
+  const optimizer::Optimizer optimizer_;
+  std::optional<Coordinator> coordinator_;  // leader only
+  std::unique_ptr<LeaderLink> leader_;      // follower only
+
+  FlatLayout layout_;
+  Range range_;
+  ServerId index_;
+  std::uint32_t servers_ = 1, workers_ = 1;
+  bool joined_ = false;  // a follower has found its leader
+  std::string strategy_;
+  bool in_place_ = false;
+  bool initialized_ = false;
+  Version ordered_;  // what the updates ordered so far lead to
+  transport::Segment weights_;
+  std::unique_ptr<ShardExecutor> executor_;
+
+  std::list<std::unique_ptr<Session>> sessions_;
+  std::map<std::uint32_t, WorkerEntry> entries_;  // workers by rank
+  std::optional<transport::EventLoop::TimerId> timer_;
+  TimePoint opened_at_, last_tick_, started_at_, last_update_at_;
+  Outcome outcome_ = Outcome::kRunning;
+};
+
+}  // namespace capstan::server

@@ -1,0 +1,247 @@
+// What a server does with the messages of its members, and with the leader's orders.
+
+#include <fmt/format.h>
+
+#include "capstan/placement/shards.h"
+#include "capstan/server/server.h"
+
+namespace capstan::server {
+
+using wire::Role;
+
+void Server::make_shard() {
+  range_ = placement::split(layout_.size(), servers_)[index_.value];
+  const auto bytes = std::max<std::size_t>(range_.size() * sizeof(float), sizeof(float));
+  weights_ = transport::Segment::create(bytes, transport::Segment::PeerMay::kRead);
+  executor_ = std::make_unique<ShardExecutor>(
+      loop_, std::make_unique<store::DenseShard>(weights_.floats().first(range_.size()), optimizer_), options_.threads);
+}
+
+// ---- payloads ----
+
+Status Server::check_push(const Session& session, const wire::Push& push) const {
+  const auto member = *session.member();
+  if (member.role != Role::kWorker || push.worker.value != member.index) {
+    return Status::malformed("a push in another worker's name");
+  }
+  const auto entry = entries_.find(member.index);
+  if (entry == entries_.end() || entry->second.incarnation != push.incarnation) {
+    return Status::malformed("a push of another incarnation");
+  }
+  const auto& worker = entry->second;
+  if (push.sequence <= worker.staged) return Status::ok();
+  if (!initialized_) return Status::malformed("a push before there are weights");
+  if (push.sequence.value != worker.staged.value + 1) return Status::malformed("a push out of order");
+  if (worker.in_use) return Status::malformed("a push before the one before it was answered");
+  return Status::ok();
+}
+
+transport::Placement Server::on_payload(Session& session, const wire::Message& message, std::size_t bytes) {
+  using transport::Placement;
+  const auto member = *session.member();
+  if (!entry_of(member) || bytes != range_.size() * sizeof(float)) return Placement::refuse();
+  if (std::holds_alternative<wire::Initialize>(message)) {
+    if (initialized_) return Placement::discard();
+    return Placement::receive(std::as_writable_bytes(executor_->shard().mutable_weights()));
+  }
+  const auto* push = std::get_if<wire::Push>(&message);
+  if (!push || !check_push(session, *push).is_ok()) return Placement::refuse();
+  auto& worker = entries_.at(member.index);
+  if (worker.arena->shares_gradients()) return Placement::refuse();
+  if (push->sequence <= worker.staged) return Placement::discard();
+  return Placement::receive(std::as_writable_bytes(worker.arena->gradients()));
+}
+
+// ---- messages ----
+
+void Server::on_message(Session& session, Arrival arrival) {
+  const auto member = *session.member();
+  Status status;
+  if (member.role == Role::kWorker && !entry_of(member)) {
+    status = Status::malformed(fmt::format("a {} after leaving", wire::name_of(arrival.message)));
+  } else if (const auto* push = std::get_if<wire::Push>(&arrival.message)) {
+    status = take(session, *push, arrival.payload_bytes);
+  } else if (const auto* share = std::get_if<wire::Share>(&arrival.message)) {
+    status = take(session, *share, std::move(arrival.segment));
+  } else if (const auto* initialize = std::get_if<wire::Initialize>(&arrival.message)) {
+    status = take(session, *initialize, arrival.payload_bytes);
+  } else if (std::holds_alternative<wire::Leave>(arrival.message) && member.role == Role::kWorker) {
+    auto& entry = *entry_of(member);
+    entry.leaving = true;
+    if (coordinator_) member_gone(member, entry.incarnation, false);
+  } else if (std::holds_alternative<wire::StatusRequest>(arrival.message)) {
+    session.send(this->status());
+  } else if (coordinator_) {
+    status = take_as_leader(session, arrival.message);
+  } else {
+    status = Status::malformed(fmt::format("a {} at a server that does not lead", wire::name_of(arrival.message)));
+  }
+  if (!status.is_ok()) {
+    log_->warn("{}: {}", session.connection().peer(), status.message());
+    session.refuse(status.message());
+  }
+}
+
+Status Server::take(Session& session, const wire::Push& push, std::size_t payload_bytes) {
+  if (auto bad = check_push(session, push); !bad.is_ok()) return bad;
+  auto& worker = entries_.at(push.worker.value);
+  if (push.sequence <= worker.staged && worker.staged_on == &session) return Status::ok();  // its answer comes, too
+  worker.staged_on = &session;
+  if (push.sequence > worker.staged) {
+    const auto expected = worker.arena->shares_gradients() ? 0 : range_.size() * sizeof(float);
+    if (payload_bytes != expected) return Status::malformed("a push with a payload of the wrong size");
+    worker.staged = push.sequence;
+    worker.in_use = true;
+  }
+  if (coordinator_) {
+    coordinator_->pushed(push);
+  } else {
+    leader_->send(wire::Staged{push.worker, push.incarnation, push.sequence});
+  }
+  return Status::ok();
+}
+
+Status Server::take(Session& session, const wire::Share& share, std::optional<transport::Segment> segment) {
+  if (!segment || session.member()->role != Role::kWorker) return Status::malformed("a Share without memory");
+  auto& arena = *entries_.at(session.member()->index).arena;
+  return share.arena == wire::Arena::kGradients ? arena.take_gradients(std::move(*segment))
+                                                : arena.take_weights(std::move(*segment));
+}
+
+Status Server::take(Session& session, const wire::Initialize&, std::size_t payload_bytes) {
+  if (session.member()->role != Role::kWorker || payload_bytes != range_.size() * sizeof(float)) {
+    return Status::malformed("initial weights without weights");
+  }
+  if (initialized_) return Status::ok();
+  initialized_ = true;
+  if (coordinator_) {
+    coordinator_->initialized(ServerId{0});
+  } else {
+    leader_->send(wire::Initialized{});
+  }
+  return Status::ok();
+}
+
+Status Server::take_as_leader(Session& session, const wire::Message& message) {
+  const auto member = *session.member();
+  if (const auto* pull = std::get_if<wire::Pull>(&message); pull && member.role != Role::kServer) {
+    coordinator_->pull(member, *pull);
+    return Status::ok();
+  }
+  if (member.role == Role::kObserver) {
+    if (std::holds_alternative<wire::StopRequest>(message)) {
+      stop();
+      return Status::ok();
+    }
+    if (const auto* gone = std::get_if<wire::Gone>(&message); gone && gone->member.role == Role::kWorker) {
+      member_gone(gone->member, gone->incarnation, gone->lost);
+      return Status::ok();
+    }
+  }
+  if (member.role == Role::kServer) {
+    if (const auto* staged = std::get_if<wire::Staged>(&message)) {
+      coordinator_->staged({member.index}, staged->worker, staged->incarnation, staged->sequence);
+      return Status::ok();
+    }
+    if (std::holds_alternative<wire::Initialized>(message)) {
+      coordinator_->initialized({member.index});
+      return Status::ok();
+    }
+    if (const auto* gone = std::get_if<wire::Gone>(&message); gone && gone->member.role == Role::kWorker) {
+      member_gone(gone->member, gone->incarnation, gone->lost);
+      return Status::ok();
+    }
+  }
+  return Status::malformed(fmt::format("a {} that nobody asked for", wire::name_of(message)));
+}
+
+// ---- orders ----
+
+void Server::issue(const Order& order) {
+  std::visit(
+      [&](const auto& o) {
+        for (auto* s : sessions_of(Role::kServer)) s->send(o);
+        carry_out(o);
+      },
+      order);
+}
+
+void Server::on_leader_order(const wire::Message& order) {
+  if (const auto* apply = std::get_if<wire::ApplyOrder>(&order)) return carry_out(*apply);
+  if (const auto* drop = std::get_if<wire::DropOrder>(&order)) return carry_out(*drop);
+  if (const auto* deliver = std::get_if<wire::DeliverOrder>(&order)) return carry_out(*deliver);
+  if (const auto* gone = std::get_if<wire::Gone>(&order)) return forget_worker(gone->member.index, gone->incarnation);
+  if (std::holds_alternative<wire::StopRequest>(order)) return end(Outcome::kFinished);
+  on_leader_lost(Status::malformed(fmt::format("it sent a {}", wire::name_of(order))));
+}
+
+void Server::carry_out(const wire::ApplyOrder& order) {
+  std::vector<optimizer::Contribution> contributions;
+  std::vector<ShardExecutor::KeepAlive> owners;
+  for (const auto& c : order.contributions) {
+    const auto entry = entries_.find(c.worker.value);
+    if (entry == entries_.end() || entry->second.staged != c.sequence) {
+      // Only a leader with a bug names a push that is not here.
+      return on_leader_lost(Status::malformed(fmt::format("it named a push of worker {} that is not here", c.worker.value)));
+    }
+    contributions.push_back({entry->second.arena->gradients().data(), c.factor});
+    owners.push_back(entry->second.arena);
+  }
+  ordered_ = {order.before.value + 1};
+  executor_->apply(order.before, std::move(contributions), std::move(owners), [this, order] {
+    last_update_at_ = SteadyClock::now();
+    for (const auto& c : order.contributions) {
+      const auto entry = entries_.find(c.worker.value);
+      if (entry != entries_.end() && entry->second.staged == c.sequence) entry->second.in_use = false;
+    }
+  });
+}
+
+void Server::carry_out(const wire::DropOrder& order) {
+  const auto entry = entries_.find(order.worker.value);
+  if (entry != entries_.end() && entry->second.staged == order.sequence) entry->second.in_use = false;
+}
+
+void Server::carry_out(const wire::DeliverOrder& order) {
+  if (!initialized_) return on_leader_lost(Status::malformed("it ordered a delivery before there were weights"));
+  if (order.member.role == Role::kObserver) return deliver_to_observer(order.member, order.reply);
+  const auto entry = entries_.find(order.member.index);
+  if (entry != entries_.end()) {
+    entry->second.last_reply = order.reply;
+    // A worker whose connection is broken asks again when it is back.
+    if (entry->second.session) deliver_to_worker(entry->second, order.reply);
+  }
+  if (started_at_ == TimePoint()) started_at_ = SteadyClock::now();
+}
+
+void Server::deliver_to_worker(WorkerEntry& worker, const wire::Weights& reply) {
+  const wire::Member member = *worker.session->member();
+  const auto arena = worker.arena;
+  if (in_place_) {
+    return executor_->deliver(nullptr, arena, [this, member, reply] {
+      auto* session = session_of(member);
+      if (!session) return;
+      if (session->shares_memory()) return session->send(reply);
+      executor_->pin();
+      session->send(reply, executor_->shard().weights(), [this](Status) { executor_->unpin(); });
+    });
+  }
+  if (arena->shares_weights()) {
+    return executor_->deliver(arena->shared_weights().data(), arena, [this, member, reply] {
+      if (auto* session = session_of(member)) session->send(reply);
+    });
+  }
+  const auto copy = arena->outgoing_weights();
+  executor_->deliver(copy.get(), copy, [this, member, reply, copy] {
+    if (auto* session = session_of(member)) session->send(reply, {copy.get(), range_.size()}, [copy](Status) {});
+  });
+}
+
+void Server::deliver_to_observer(const wire::Member& member, const wire::Weights& reply) {
+  const auto copy = std::make_shared<std::vector<float>>(range_.size());
+  executor_->deliver(copy->data(), copy, [this, member, copy, reply] {
+    if (auto* session = session_of(member)) session->send(reply, *copy, [copy](Status) {});
+  });
+}
+
+}  // namespace capstan::server

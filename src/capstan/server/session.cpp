@@ -1,0 +1,80 @@
+#include "capstan/server/session.h"
+
+#include <fmt/format.h>
+
+namespace capstan::server {
+
+Session::Session(std::unique_ptr<transport::Connection> connection, const cluster::Token& token, SessionEvents& events)
+    : connection_(std::move(connection)), events_(events), handshake_(token), last_heard_(SteadyClock::now()) {
+  connection_->set_handler(this);
+  send(handshake_.challenge());
+}
+
+void Session::send(const wire::Message& message) {
+  wire::encode(message, scratch_);
+  connection_->send(scratch_);
+}
+
+void Session::send(const wire::Message& message, std::span<const float> payload, transport::Sent sent) {
+  wire::encode(message, scratch_);
+  connection_->send(scratch_, std::as_bytes(payload), std::move(sent));
+}
+
+void Session::send(const wire::Message& message, const transport::Segment& segment) {
+  wire::encode(message, scratch_);
+  connection_->send(scratch_, segment);
+}
+
+void Session::refuse(const std::string& reason) {
+  send(wire::Refused{reason});
+  end(Status::refused(reason));
+}
+
+void Session::abandon() {
+  ended_ = true;
+  connection_->close();
+}
+
+void Session::end(Status why) {
+  if (ended_) return;
+  ended_ = true;
+  connection_->close();
+  events_.on_end(*this, std::move(why));
+}
+
+transport::Placement Session::place(transport::Connection&, transport::Bytes frame, std::size_t bytes) {
+  last_heard_ = SteadyClock::now();
+  if (!trusted_ || !member_) return transport::Placement::refuse();
+  const auto message = wire::decode(frame);
+  return message ? events_.on_payload(*this, *message, bytes) : transport::Placement::refuse();
+}
+
+void Session::on_frame(transport::Connection&, transport::Incoming incoming) {
+  if (ended_) return;
+  last_heard_ = SteadyClock::now();
+  auto message = wire::decode(incoming.frame);
+  if (!message) return end(message.status());
+  if (!trusted_) return take_hello(*message);
+  if (const auto* join = std::get_if<wire::Join>(&*message)) {
+    if (member_) return end(Status::malformed("a second Join"));
+    return events_.on_join(*this, *join);
+  }
+  if (!member_) return end(Status::malformed(fmt::format("a {} before Join", wire::name_of(*message))));
+  if (std::holds_alternative<wire::Heartbeat>(*message)) return send(wire::Heartbeat{});
+  events_.on_message(*this, {std::move(*message), incoming.payload_bytes, std::move(incoming.segment)});
+}
+
+void Session::take_hello(const wire::Message& message) {
+  const auto* hello = std::get_if<wire::Hello>(&message);
+  if (!hello) return end(Status::malformed(fmt::format("a {} before Hello", wire::name_of(message))));
+  const auto answer = handshake_.answer(*hello);
+  if (!answer) return refuse(answer.status().message());
+  trusted_ = true;
+  send(*answer);
+}
+
+void Session::on_closed(transport::Connection&, Status why) {
+  end(std::move(why));
+}
+
+}  // namespace capstan::server

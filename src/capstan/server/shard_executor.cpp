@@ -1,0 +1,91 @@
+#include "capstan/server/shard_executor.h"
+
+#include <utility>
+
+#include "capstan/kernels/denormals.h"
+
+namespace capstan::server {
+namespace {
+
+// A pass that touches no more than this many elements runs on the event thread: waking another one would
+// take longer.
+constexpr std::size_t kInlineElements = 32 * 1024;
+
+}  // namespace
+
+ShardExecutor::ShardExecutor(transport::EventLoop& loop, std::unique_ptr<store::DenseShard> shard, unsigned threads)
+    : loop_(loop), shard_(std::move(shard)), self_(std::make_shared<ShardExecutor*>(this)), pool_(threads) {
+  // As on the pool's threads: a weight must not depend on where its pass ran.
+  kernels::flush_denormals_on_this_thread();
+}
+
+void ShardExecutor::apply(Version before, std::vector<optimizer::Contribution> contributions,
+                          std::vector<KeepAlive> owners, Done done) {
+  queue_.push_back({true, before, std::move(contributions), nullptr, std::move(owners), std::move(done)});
+  pump();
+}
+
+void ShardExecutor::deliver(float* destination, KeepAlive owner, Done done) {
+  queue_.push_back({false, {}, {}, destination, {std::move(owner)}, std::move(done)});
+  pump();
+}
+
+void ShardExecutor::unpin() {
+  --pins_;
+  pump();
+}
+
+ShardExecutor::Pass ShardExecutor::next_pass() {
+  Pass pass;
+  do {
+    auto& operation = queue_.front();
+    if (operation.destination) pass.destinations.push_back(operation.destination);
+    pass.operations.push_back(std::move(operation));
+    queue_.pop_front();
+  } while (!queue_.empty() && !queue_.front().is_apply);
+  return pass;
+}
+
+void ShardExecutor::run_piece(const Pass& pass, std::size_t chunk) {
+  const auto& first = pass.operations.front();
+  if (first.is_apply) {
+    shard_->apply_chunk(chunk, first.before, first.contributions, pass.destinations);
+  } else {
+    shard_->copy_chunk(chunk, pass.destinations);
+  }
+}
+
+void ShardExecutor::pump() {
+  if (pumping_) return;  // a callback below gave more work: the loop below takes it
+  pumping_ = true;
+  while (!busy_ && !queue_.empty() && !(queue_.front().is_apply && pins_ > 0)) {
+    auto pass = std::make_shared<Pass>(next_pass());
+    const auto& first = pass->operations.front();
+    const bool touches = first.is_apply || !pass->destinations.empty();
+    const auto elements = shard_->weights().size() * (first.contributions.size() + pass->destinations.size());
+    if (!touches || elements <= kInlineElements) {
+      for (std::size_t i = 0; touches && i < shard_->chunks(); ++i) run_piece(*pass, i);
+      finish(*pass);
+      continue;
+    }
+    busy_ = true;
+    pool_.run(
+        shard_->chunks(), [this, pass](std::size_t i) { run_piece(*pass, i); },
+        [&loop = loop_, self = std::weak_ptr(self_), pass] {
+          loop.post([self, pass] {
+            const auto alive = self.lock();
+            if (!alive) return;
+            (*alive)->busy_ = false;
+            (*alive)->finish(*pass);
+            (*alive)->pump();
+          });
+        });
+  }
+  pumping_ = false;
+}
+
+void ShardExecutor::finish(const Pass& pass) {
+  for (const auto& operation : pass.operations) operation.done();
+}
+
+}  // namespace capstan::server

@@ -1,0 +1,70 @@
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "capstan/base/ids.h"
+#include "capstan/server/pool.h"
+#include "capstan/store/dense_shard.h"
+#include "capstan/transport/event_loop.h"
+
+namespace capstan::server {
+
+// Carries out updates and deliveries on one shard, strictly in the order given, off the event thread
+// where they are long. So a delivery is always of one version, and nothing waits on a lock.
+// Owned by the event loop's thread; every callback runs there.
+class ShardExecutor {
+ public:
+  using Done = std::function<void()>;
+  using KeepAlive = std::shared_ptr<const void>;  // owner of memory that an operation touches
+
+  ShardExecutor(transport::EventLoop& loop, std::unique_ptr<store::DenseShard> shard, unsigned threads);
+
+  // Makes version before + 1. The gradients are read until `done` runs.
+  void apply(Version before, std::vector<optimizer::Contribution> contributions, std::vector<KeepAlive> owners, Done done);
+  // Copies the weights, as they are after all that was given before, to `destination`; null copies nothing.
+  void deliver(float* destination, KeepAlive owner, Done done);
+
+  // While anything is pinned, no update starts: the weights are being read in place.
+  void pin() { ++pins_; }
+  void unpin();
+  // Nothing that still waits will be done: the server ends.
+  void abandon() { queue_.clear(); }
+
+  const store::DenseShard& shard() const { return *shard_; }
+  store::DenseShard& shard() { return *shard_; }
+
+ private:
+  struct Operation {
+    bool is_apply = false;
+    Version before;
+    std::vector<optimizer::Contribution> contributions;
+    float* destination = nullptr;
+    std::vector<KeepAlive> owners;
+    Done done;
+  };
+  // What runs as one pass over the shard: at most one update, and the deliveries right behind it.
+  struct Pass {
+    std::vector<Operation> operations;
+    std::vector<float*> destinations;
+  };
+
+  void pump();
+  Pass next_pass();
+  void run_piece(const Pass& pass, std::size_t chunk);
+  void finish(const Pass& pass);
+
+  transport::EventLoop& loop_;
+  std::unique_ptr<store::DenseShard> shard_;
+  std::deque<Operation> queue_;
+  std::size_t pins_ = 0;
+  bool busy_ = false;
+  bool pumping_ = false;
+  std::shared_ptr<ShardExecutor*> self_;  // null once this is gone, for what the pool still posts
+  Pool pool_;  // last: its threads end first
+};
+
+}  // namespace capstan::server

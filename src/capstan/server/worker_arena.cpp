@@ -1,0 +1,45 @@
+#include "capstan/server/worker_arena.h"
+
+#include <fmt/format.h>
+
+namespace capstan::server {
+namespace {
+
+Status check_size(const transport::Segment& segment, std::uint64_t elements) {
+  if (segment.size() == elements * sizeof(float)) return Status::ok();
+  return Status::malformed(fmt::format("a segment of {} bytes for a model of {}", segment.size(), elements * sizeof(float)));
+}
+
+}  // namespace
+
+Status WorkerArena::take_gradients(transport::Segment segment) {
+  if (auto bad = check_size(segment, layout_size_); !bad.is_ok()) return bad;
+  shared_gradients_ = std::move(segment);
+  return Status::ok();
+}
+
+Status WorkerArena::take_weights(transport::Segment segment) {
+  if (auto bad = check_size(segment, layout_size_); !bad.is_ok()) return bad;
+  if (!segment.is_writable()) return Status::malformed("a segment for weights that may not be written");
+  shared_weights_ = std::move(segment);
+  return Status::ok();
+}
+
+// Own buffers are left uninitialised: a push or a delivery fills them before anybody reads them.
+std::span<float> WorkerArena::gradients() {
+  if (shared_gradients_) return shared_gradients_.floats().subspan(shard_.begin, shard_.size());
+  if (!own_gradients_) own_gradients_ = std::make_unique_for_overwrite<float[]>(shard_.size());
+  return {own_gradients_.get(), shard_.size()};
+}
+
+std::span<float> WorkerArena::shared_weights() {
+  return shared_weights_.floats().subspan(shard_.begin, shard_.size());
+}
+
+std::shared_ptr<float[]> WorkerArena::outgoing_weights() {
+  // A second answer may be made while the first is still on its way: it must not change under way.
+  if (!own_weights_ || own_weights_.use_count() > 1) own_weights_ = std::make_shared_for_overwrite<float[]>(shard_.size());
+  return own_weights_;
+}
+
+}  // namespace capstan::server

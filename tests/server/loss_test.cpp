@@ -1,0 +1,141 @@
+// Workers and servers that disappear: the others go on, and nobody hangs.
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "server/play.h"
+
+namespace capstan {
+namespace {
+
+using server::Server;
+using testing::LoopbackCluster;
+using namespace testing::play;
+using wire::WorkerState;
+
+struct Case {
+  const char* strategy;
+  std::uint32_t servers;
+  bool share_memory;
+};
+
+class Loss : public ::testing::TestWithParam<Case> {};
+INSTANTIATE_TEST_SUITE_P(Jobs, Loss,
+                         ::testing::Values(Case{"sync", 1, true}, Case{"sync", 1, false},
+                                           Case{"sync", 2, true}, Case{"sync", 2, false},
+                                           Case{"async", 1, true}, Case{"async", 1, false},
+                                           Case{"async", 2, true}, Case{"async", 2, false},
+                                           Case{"batch:2", 1, true}, Case{"batch:2", 1, false},
+                                           Case{"batch:2", 2, true}, Case{"batch:2", 2, false}),
+                         [](const auto& param) {
+                           std::string name = param.param.strategy;
+                           std::erase(name, ':');
+                           return fmt::format("{}_{}_{}", name, param.param.servers,
+                                              param.param.share_memory ? "Shared" : "Copied");
+                         });
+
+server::ServerOptions impatient(const Case& c, std::uint32_t workers) {
+  auto options = job(workers, c.servers, c.strategy);
+  options.reconnect = std::chrono::milliseconds(200);
+  return options;
+}
+
+TEST_P(Loss, OfOneWorkerLetsTheOthersFinish) {
+  LoopbackCluster cluster(GetParam().share_memory, impatient(GetParam(), 3));
+  std::vector<Life> lives(3);
+  std::vector<std::thread> threads;
+  for (std::uint32_t r = 0; r < 3; ++r) {
+    threads.emplace_back([&, r] {
+      lives[r] = live(cluster, cluster.connector(), r, r == 2 ? 4 : 12, r == 2 ? End::kDies : End::kLeaves);
+    });
+  }
+  for (auto& t : threads) t.join();
+  EXPECT_EQ(cluster.outcome(), Server::Outcome::kFinished);
+  for (const auto& life : lives) EXPECT_TRUE(life.failure) << life.failure.message();
+  EXPECT_EQ(applied_pushes(lives), 12u + 12 + 4);
+  expect_near(cluster.weights(), replay(lives));
+  const auto& rows = cluster.report().workers;
+  EXPECT_EQ(rows[0].state, WorkerState::kLeft);
+  EXPECT_EQ(rows[1].state, WorkerState::kLeft);
+  EXPECT_EQ(rows[2].state, WorkerState::kLost);
+  for (std::size_t s = 1; s < GetParam().servers; ++s)
+    EXPECT_EQ(cluster.outcome(s), Server::Outcome::kFinished);
+}
+
+TEST_P(Loss, OfAllWorkersEndsTheJob) {
+  LoopbackCluster cluster(GetParam().share_memory, impatient(GetParam(), 3));
+  std::vector<std::thread> threads;
+  for (std::uint32_t r = 0; r < 3; ++r) {
+    threads.emplace_back([&, r] { (void)live(cluster, cluster.connector(), r, 3, End::kDies); });
+  }
+  for (auto& t : threads) t.join();
+  EXPECT_EQ(cluster.outcome(), Server::Outcome::kAllWorkersLost);
+}
+
+// Several times, at different moments of a step.
+TEST_P(Loss, OfAServerEndsTheWorkersWithAReason) {
+  for (std::size_t killed = 0; killed < GetParam().servers; ++killed) {
+    LoopbackCluster cluster(GetParam().share_memory, impatient(GetParam(), 3));
+    std::vector<Life> lives(3);
+    std::vector<std::thread> threads;
+    std::atomic<int> ready = 0;
+    for (std::uint32_t r = 0; r < 3; ++r) {
+      threads.emplace_back([&, r] {
+        ++ready;
+        lives[r] = live(cluster, cluster.connector(), r, 1'000'000'000);
+      });
+    }
+    while (ready < 3) std::this_thread::yield();
+    std::this_thread::sleep_for(std::chrono::milliseconds(60));
+    cluster.kill(killed);
+    for (auto& t : threads) t.join();
+    for (const auto& life : lives) {
+      EXPECT_FALSE(life.failure);
+      EXPECT_NE(life.failure.message(), "");
+    }
+    if (killed > 0) {  // whichever the leader sees first: the follower gone, or the workers that gave up
+      EXPECT_THAT(cluster.outcome(),
+                  ::testing::AnyOf(Server::Outcome::kFollowerLost, Server::Outcome::kAllWorkersLost));
+    } else if (GetParam().servers > 1) {
+      EXPECT_EQ(cluster.outcome(1), Server::Outcome::kLeaderLost);
+    }
+  }
+}
+
+// A worker takes the place of a lost one and gets the weights as they are.
+TEST_P(Loss, LeavesAPlaceForALateWorker) {
+  LoopbackCluster cluster(GetParam().share_memory, impatient(GetParam(), 2));
+  Life stays, dies, late;
+  std::atomic<bool> finish = false;
+  std::thread first([&] {
+    const auto layout = small_layout();
+    auto client = client::WorkerClient::join(cluster.worker_options(0), cluster.connector(), layout,
+                                             initial_weights(layout));
+    ASSERT_TRUE(client);
+    auto update = (*client)->pull();
+    for (std::uint64_t step = 0; update && !finish; ++step) {
+      for (std::size_t i = 0; i < layout.size(); ++i) (*client)->gradients()[i] = gradient(0, step, i);
+      update = (*client)->push_pull({32, 1.0f, 0.001});
+      if (update) stays.applied.push_back(update->applied.value);
+    }
+    EXPECT_TRUE(update) << update.status().message();
+    (*client)->leave();
+  });
+  dies = live(cluster, cluster.connector(), 1, 3, End::kDies);
+  const auto give_up = SteadyClock::now() + std::chrono::seconds(30);
+  do {
+    late = live(cluster, cluster.connector(), 1, 5);  // refused until the loss has been noticed
+  } while (!late.failure && SteadyClock::now() < give_up);
+  finish = true;
+  first.join();
+  EXPECT_TRUE(late.failure) << late.failure.message();
+  EXPECT_EQ(late.applied.size(), 5u);
+  EXPECT_EQ(cluster.outcome(), Server::Outcome::kFinished);
+  if (std::string(GetParam().strategy) == "async") {
+    EXPECT_EQ(applied_pushes({stays, dies, late}), cluster.report().version.value);
+  }
+}
+
+}  // namespace
+}  // namespace capstan

@@ -1,0 +1,309 @@
+// Who may take part: strangers, wrong models, wrong ranks and bad bytes end their own connection, and the
+// job goes on.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "server/raw_worker.h"
+
+namespace capstan {
+namespace {
+
+using server::Server;
+using ::testing::HasSubstr;
+using testing::LoopbackCluster;
+using testing::RawPeer;
+using namespace testing::play;
+
+void expect_job_goes_on(LoopbackCluster& cluster, std::uint32_t workers, std::uint64_t steps = 6) {
+  for (const auto& weights : run(cluster, workers, steps)) expect_near(weights, reference(workers, steps));
+  EXPECT_EQ(cluster.outcome(), Server::Outcome::kFinished);
+  for (const auto& row : cluster.report().workers) EXPECT_EQ(row.state, wire::WorkerState::kLeft);
+}
+
+Status join_error(const client::LinkOptions& options, const client::Connector& connector,
+                  const FlatLayout& layout) {
+  const auto client =
+      client::WorkerClient::join(options, connector, layout, std::vector<float>(layout.size()));
+  return client.status();
+}
+
+TEST(Membership, AWrongTokenIsRefused) {
+  LoopbackCluster cluster(true, patient(2));
+  auto options = cluster.worker_options(0);
+  options.token = cluster::Token::generate();
+  const auto status = join_error(options, cluster.connector(), small_layout());
+  EXPECT_EQ(status.code(), StatusCode::kRefused);
+  EXPECT_THAT(status.message(), HasSubstr("wrong job token"));
+  const auto observer = client::Observer::join(options, cluster.connector());
+  EXPECT_EQ(observer.status().code(), StatusCode::kRefused);
+  expect_job_goes_on(cluster, 2);
+}
+
+TEST(Membership, AnotherModelIsRefusedByTheTensorsName) {
+  for (std::uint32_t servers : {1u, 2u}) {
+    LoopbackCluster cluster(true, patient(2, servers));
+    std::thread first(
+        [&] { expect_near(live(cluster, cluster.connector(), 0, 6).weights, reference(2, 6)); });
+    // Whoever comes first brings the layout; the other model has to come second.
+    auto observer = client::Observer::join(cluster.link_options(), cluster.connector());
+    ASSERT_TRUE(observer);
+    const auto give_up = SteadyClock::now() + std::chrono::seconds(30);
+    while ((*observer)->status()->workers[0].state != wire::WorkerState::kLive &&
+           SteadyClock::now() < give_up) {
+    }
+    const FlatLayout other({{"a", {300, 7}}, {"b", {6}}, {"c", {64, 64}}});
+    const auto status = join_error(cluster.worker_options(1), cluster.connector(), other);
+    EXPECT_EQ(status.code(), StatusCode::kRefused);
+    EXPECT_THAT(status.message(), HasSubstr("tensor b is 5 here and 6 there"));
+    expect_near(live(cluster, cluster.connector(), 1, 6).weights, reference(2, 6));
+    first.join();
+    observer->reset();
+    EXPECT_EQ(cluster.outcome(), Server::Outcome::kFinished);
+  }
+}
+
+TEST(Membership, RanksThatDoNotExistAreRefused) {
+  LoopbackCluster cluster(true, patient(2));
+  const auto status = join_error(cluster.worker_options(2), cluster.connector(), small_layout());
+  EXPECT_THAT(status.message(), HasSubstr("worker 2 does not exist: this job has 2 workers, from 0"));
+  expect_job_goes_on(cluster, 2);
+}
+
+TEST(Membership, ARankInUseIsRefused) {
+  LoopbackCluster cluster(false, patient(2));
+  auto first = client::WorkerClient::join(cluster.worker_options(1), cluster.connector(), small_layout(),
+                                          initial_weights(small_layout()));
+  ASSERT_TRUE(first);
+  const auto status = join_error(cluster.worker_options(1), cluster.connector(), small_layout());
+  EXPECT_EQ(status.code(), StatusCode::kRefused);
+  EXPECT_THAT(status.message(), HasSubstr("worker 1 is here already"));
+}
+
+TEST(Membership, WorkersWithoutARankGetTheLowestFreeOne) {
+  LoopbackCluster cluster(true, patient(3));
+  RawPeer one(cluster.network(), "0"), zero(cluster.network(), "0"), two(cluster.network(), "0"),
+      four(cluster.network(), "0");
+  EXPECT_EQ(one.join(cluster.token(), worker_join(1, 1))->member.index, 1u);
+  EXPECT_EQ(zero.join(cluster.token(), worker_join({}, 2))->member.index, 0u);
+  EXPECT_EQ(two.join(cluster.token(), worker_join({}, 3))->member.index, 2u);
+  EXPECT_FALSE(four.join(cluster.token(), worker_join({}, 4)));
+}
+
+TEST(Membership, WhoHasLeftMayNotComeBack) {
+  LoopbackCluster cluster(true, patient(2, 1, "async"));
+  RawPeer other(cluster.network(), "0");
+  ASSERT_TRUE(other.join(cluster.token(), worker_join(1)));
+  begin_job(other);
+  const auto life = live(cluster, cluster.connector(), 0, 2);
+  ASSERT_TRUE(life.failure) << life.failure.message();
+  auto observer = client::Observer::join(cluster.link_options(), cluster.connector());
+  ASSERT_TRUE(observer);
+  const auto give_up = SteadyClock::now() + std::chrono::seconds(30);
+  while ((*observer)->status()->workers[0].state != wire::WorkerState::kLeft &&
+         SteadyClock::now() < give_up) {
+  }
+  const auto status = join_error(cluster.worker_options(0), cluster.connector(), small_layout());
+  EXPECT_THAT(status.message(), HasSubstr("worker 0 has finished its part"));
+}
+
+TEST(Membership, ANumberOfServersThatIsNotTheJobsIsRefused) {
+  LoopbackCluster cluster(true, patient(1, 2));
+  auto options = cluster.worker_options(0);
+  options.servers.pop_back();
+  EXPECT_THAT(join_error(options, cluster.connector(), small_layout()).message(),
+              HasSubstr("this job has 2 servers"));
+}
+
+TEST(Membership, BadBytesFromAStrangerEndHisConnectionOnly) {
+  LoopbackCluster cluster(true, patient(2));
+  const std::vector<std::vector<std::byte>> bad = {
+      {},
+      {std::byte{0xff}, std::byte{0xff}},
+      std::vector<std::byte>(1000, std::byte{0x41}),
+      wire::encode(wire::Heartbeat{}),
+      wire::encode(worker_join(0)),
+      wire::encode(wire::Push{}),
+  };
+  for (const auto& bytes : bad) {
+    RawPeer peer(cluster.network(), "0");
+    peer.send_bytes(bytes);
+    EXPECT_TRUE(peer.wait_closed());
+  }
+  RawPeer wrong_protocol(cluster.network(), "0");
+  wire::Hello hello;
+  hello.protocol = 9;
+  wrong_protocol.send(hello);
+  EXPECT_THAT(wrong_protocol.wait_closed().value_or(""), HasSubstr("protocol 1 here and 9 there"));
+  expect_job_goes_on(cluster, 2);
+}
+
+TEST(Membership, BadBytesFromAMemberEndHisConnectionOnly) {
+  LoopbackCluster cluster(true, patient(2));
+  auto truncated = wire::encode(wire::Push{});
+  truncated.pop_back();
+  const std::vector<std::vector<std::byte>> bad = {
+      {std::byte{0xff}, std::byte{0xff}}, truncated,
+      wire::encode(wire::Join{}),         wire::encode(wire::Initialize{}),
+      wire::encode(wire::Initialized{}),  wire::encode(wire::ApplyOrder{}),
+      wire::encode(wire::Staged{}),       wire::encode(wire::Share{}),
+      wire::encode(wire::Push{}),
+  };
+  for (const auto& bytes : bad) {
+    RawPeer peer(cluster.network(), "0");
+    ASSERT_TRUE(peer.join(cluster.token(), {wire::Role::kObserver, {}, {1}, {}}));
+    peer.send_bytes(bytes);
+    EXPECT_TRUE(peer.wait_closed()) << "message " << static_cast<int>(bytes[0]);
+  }
+  expect_job_goes_on(cluster, 2);
+}
+
+TEST(Membership, AMemberThatGoesSilentIsLost) {
+  for (std::uint32_t servers : {1u, 2u}) {
+    auto options = job(2, servers, "sync");
+    options.silence = std::chrono::milliseconds(400);
+    LoopbackCluster cluster(false, options);
+    std::vector<std::unique_ptr<RawPeer>> peers;
+    for (std::uint32_t s = 0; s < servers; ++s) {
+      peers.push_back(std::make_unique<RawPeer>(cluster.network(), std::to_string(s)));
+      ASSERT_TRUE(peers.back()->join(cluster.token(), worker_join(1)));
+    }
+    peers[0]->send(wire::Pull{});
+    const auto life = live(cluster, cluster.connector(), 0, 5);
+    EXPECT_TRUE(life.failure) << life.failure.message();
+    EXPECT_EQ(cluster.outcome(), Server::Outcome::kFinished);
+    EXPECT_EQ(cluster.report().workers[1].state, wire::WorkerState::kLost);
+    EXPECT_TRUE(peers[0]->wait_closed());
+  }
+}
+
+// The first worker is asked for the weights and dies without an answer.
+TEST(Membership, AnotherIsAskedWhenTheInitialiserIsLost) {
+  for (std::uint32_t servers : {1u, 2u}) {
+    LoopbackCluster cluster(true, patient(2, servers));
+    {
+      RawPeer peer(cluster.network(), "0");
+      ASSERT_TRUE(peer.join(cluster.token(), worker_join(0)));
+      peer.send(wire::Pull{});
+      ASSERT_TRUE(peer.next<wire::SendWeights>());
+    }
+    const auto life = live(cluster, cluster.connector(), 1, 5);
+    EXPECT_TRUE(life.failure) << life.failure.message();
+    EXPECT_EQ(cluster.outcome(), Server::Outcome::kFinished);
+  }
+}
+
+TEST(Membership, AnInitialiserThatComesBackAsAnotherIsAskedAgain) {
+  LoopbackCluster cluster(true, patient(2));
+  {
+    RawPeer peer(cluster.network(), "0");
+    ASSERT_TRUE(peer.join(cluster.token(), worker_join(0)));
+    peer.send(wire::Pull{});
+    ASSERT_TRUE(peer.next<wire::SendWeights>());
+  }
+  const auto give_up = SteadyClock::now() + std::chrono::seconds(30);
+  std::optional<wire::Joined> joined;
+  std::unique_ptr<RawPeer> back;
+  while (!joined && SteadyClock::now() < give_up) {
+    back = std::make_unique<RawPeer>(cluster.network(), "0");
+    joined = back->join(cluster.token(), worker_join(0, 2));
+  }
+  ASSERT_TRUE(joined);
+  back->send(wire::Pull{});
+  EXPECT_TRUE(back->next<wire::SendWeights>());
+}
+
+TEST(Membership, WorkersThatNeverComeAreLeftOut) {
+  auto options = patient(3);
+  options.join_timeout = std::chrono::milliseconds(300);
+  LoopbackCluster cluster(true, options);
+  RawPeer undecided(cluster.network(), "0");  // joins, but never asks for weights
+  ASSERT_TRUE(undecided.join(cluster.token(), worker_join(1)));
+  const auto life = live(cluster, cluster.connector(), 0, 5);
+  EXPECT_TRUE(life.failure) << life.failure.message();
+  EXPECT_TRUE(undecided.wait_closed());
+  EXPECT_EQ(cluster.outcome(), Server::Outcome::kFinished);
+  expect_near(cluster.weights(), reference(1, 5));
+}
+
+TEST(Membership, AJobThatNobodyJoinsEnds) {
+  auto options = patient(2);
+  options.join_timeout = std::chrono::milliseconds(50);
+  LoopbackCluster cluster(true, options);
+  EXPECT_EQ(cluster.outcome(), Server::Outcome::kAllWorkersLost);
+}
+
+// An observer has no weights to bring.
+TEST(Membership, InitialWeightsComeFromWorkersOnly) {
+  LoopbackCluster cluster(true, patient(2));
+  RawPeer peer(cluster.network(), "0");
+  ASSERT_TRUE(peer.join(cluster.token(), {wire::Role::kObserver, {}, {1}, {}}));
+  peer.send(wire::Pull{1, {}});
+  peer.send(wire::Initialize{});
+  EXPECT_TRUE(peer.wait_closed());
+  expect_job_goes_on(cluster, 2);
+}
+
+// "Not yet" is no refusal: the connection just ends, so that the client tries again.
+TEST(Membership, AFollowerWithoutItsLeaderSendsClientsAwayForAWhile) {
+  transport::loopback::Network network(true);
+  auto options = patient(1, 2);
+  options.leads = false;
+  options.token = cluster::Token::generate();
+  std::atomic<bool> ending = false;
+  std::atomic<bool> ready = false;
+  std::thread thread([&] {
+    transport::EventLoop loop;
+    Server server(loop, options, testing::silent_log());
+    const auto listener =
+        network.listen(loop, "1", [&](auto connection) { server.accept(std::move(connection)); });
+    ready = true;
+    ready.notify_all();
+    while (!ending) loop.run_once(SteadyClock::now() + std::chrono::milliseconds(20));
+  });
+  ready.wait(false);
+  {
+    RawPeer peer(network, "1");
+    EXPECT_TRUE(peer.shake_hands(options.token));
+    peer.send(worker_join(0));
+    EXPECT_FALSE(peer.next<wire::Refused>());
+    EXPECT_TRUE(peer.wait_closed());
+  }
+  ending = true;
+  thread.join();
+}
+
+// A server that takes its time must not make the others believe that the worker is dead.
+TEST(Membership, AWorkerStaysAliveWhileItWaitsForASlowServer) {
+  auto options = job(1, 2, "sync");
+  options.silence = std::chrono::milliseconds(400);
+  LoopbackCluster cluster(true, options);
+  const auto slow_until = SteadyClock::now() + std::chrono::milliseconds(1500);
+  const auto connector = cluster.connector();
+  const auto life = live(
+      cluster,
+      [&](transport::EventLoop& loop,
+          const std::string& address) -> Result<std::unique_ptr<transport::Connection>> {
+        if (address == "1" && SteadyClock::now() < slow_until) return Status::unavailable("still starting");
+        return connector(loop, address);
+      },
+      0, 5);
+  EXPECT_TRUE(life.failure) << life.failure.message();
+  expect_near(life.weights, reference(1, 5));
+}
+
+TEST(Membership, AnObserverMayReportADeadWorker) {
+  LoopbackCluster cluster(false, patient(2));
+  auto observer = client::Observer::join(cluster.link_options(), cluster.connector());
+  ASSERT_TRUE(observer);
+  (*observer)->worker_died({1});
+  const auto life = live(cluster, cluster.connector(), 0, 5);
+  EXPECT_TRUE(life.failure) << life.failure.message();
+  observer->reset();
+  EXPECT_EQ(cluster.outcome(), Server::Outcome::kFinished);
+  EXPECT_EQ(cluster.report().workers[1].state, wire::WorkerState::kLost);
+  expect_near(cluster.weights(), reference(1, 5));
+}
+
+}  // namespace
+}  // namespace capstan

@@ -1,0 +1,110 @@
+// A worker that breaks the rules ends its own part of the job and nothing else.
+
+#include <gtest/gtest.h>
+
+#include "server/raw_worker.h"
+
+namespace capstan {
+namespace {
+
+using server::Server;
+using testing::LoopbackCluster;
+using testing::RawPeer;
+using namespace testing::play;
+
+// One of two workers misbehaves; the other finishes alone.
+class Misbehaviour : public ::testing::Test {
+ protected:
+  using Misdeed = std::function<void(RawPeer&)>;
+
+  void expect_only_the_wrongdoer_is_lost(bool share_memory, const Misdeed& misdeed) {
+    LoopbackCluster cluster(share_memory, patient(2));
+    RawPeer peer(cluster.network(), "0");
+    ASSERT_TRUE(peer.join(cluster.token(), worker_join(1)));
+    begin_job(peer);
+    Life honest;
+    std::thread other([&] { honest = live(cluster, cluster.connector(), 0, 5); });
+    EXPECT_TRUE(peer.next<wire::Weights>());
+    misdeed(peer);
+    EXPECT_TRUE(peer.wait_closed());
+    other.join();
+    EXPECT_TRUE(honest.failure) << honest.failure.message();
+    EXPECT_EQ(cluster.outcome(), Server::Outcome::kFinished);
+    expect_near(cluster.weights(), replay({honest}));
+  }
+  static std::vector<float> shard() { return std::vector<float>(small_layout().size(), 1e9f); }
+};
+
+TEST_F(Misbehaviour, PushesInAnothersName) {
+  expect_only_the_wrongdoer_is_lost(false, [](RawPeer& p) {
+    p.send(wire::Push{{0}, {1}, {1}, {1}, {}, 1}, shard());
+  });
+}
+TEST_F(Misbehaviour, PushesOfAnotherLife) {
+  expect_only_the_wrongdoer_is_lost(false, [](RawPeer& p) {
+    p.send(wire::Push{{1}, {9}, {1}, {1}, {}, 1}, shard());
+  });
+}
+TEST_F(Misbehaviour, PushesOutOfOrder) {
+  expect_only_the_wrongdoer_is_lost(false, [](RawPeer& p) {
+    p.send(wire::Push{{1}, {1}, {2}, {1}, {}, 1}, shard());
+  });
+}
+TEST_F(Misbehaviour, PushesOfTheWrongSize) {
+  expect_only_the_wrongdoer_is_lost(false, [](RawPeer& p) {
+    p.send(wire::Push{{1}, {1}, {1}, {1}, {}, 1}, std::vector<float>(3));
+  });
+}
+TEST_F(Misbehaviour, PushesWithoutAGradient) {
+  expect_only_the_wrongdoer_is_lost(false, [](RawPeer& p) { p.send(wire::Push{{1}, {1}, {1}, {1}, {}, 1}); });
+}
+TEST_F(Misbehaviour, SharesASegmentOfTheWrongSize) {
+  expect_only_the_wrongdoer_is_lost(true, [](RawPeer& p) {
+    const auto segment = transport::Segment::create(64, transport::Segment::PeerMay::kRead);
+    p.send(wire::Share{wire::Arena::kGradients}, segment);
+  });
+}
+TEST_F(Misbehaviour, SharesWeightsThatMayNotBeWritten) {
+  expect_only_the_wrongdoer_is_lost(true, [](RawPeer& p) {
+    const auto segment =
+        transport::Segment::create(small_layout().size() * sizeof(float), transport::Segment::PeerMay::kRead);
+    p.send(wire::Share{wire::Arena::kWeights}, segment);
+  });
+}
+TEST_F(Misbehaviour, OrdersUpdates) {
+  expect_only_the_wrongdoer_is_lost(true, [](RawPeer& p) { p.send(wire::ApplyOrder{{0}, {{{0}, {1}, 1}}}); });
+}
+TEST_F(Misbehaviour, ClaimsThatTheOtherIsGone) {
+  expect_only_the_wrongdoer_is_lost(true, [](RawPeer& p) {
+    p.send(wire::Gone{{wire::Role::kWorker, 0}, {}, true});
+  });
+}
+TEST_F(Misbehaviour, SendsAWrongType) {
+  expect_only_the_wrongdoer_is_lost(true, [](RawPeer& p) { p.send_bytes({std::byte{99}, std::byte{0}}); });
+}
+
+// What a worker says after its good-bye must not bring it back, nor the server down.
+TEST(Leaving, NobodySpeaksAfterLeaving) {
+  for (int what = 0; what < 3; ++what) {
+    LoopbackCluster cluster(true, patient(2));
+    RawPeer peer(cluster.network(), "0");
+    ASSERT_TRUE(peer.join(cluster.token(), worker_join(1)));
+    begin_job(peer);
+    Life honest;
+    std::thread other([&] { honest = live(cluster, cluster.connector(), 0, 5); });
+    EXPECT_TRUE(peer.next<wire::Weights>());
+    peer.send(wire::Leave{});
+    const auto segment =
+        transport::Segment::create(small_layout().size() * sizeof(float), transport::Segment::PeerMay::kRead);
+    if (what == 0) peer.send(wire::Share{wire::Arena::kGradients}, segment);
+    if (what == 1) peer.send(wire::Pull{7, {}});
+    if (what == 2) peer.send(wire::Push{{1}, {1}, {1}, {1}, {}, 1});
+    other.join();
+    EXPECT_TRUE(honest.failure) << honest.failure.message();
+    EXPECT_EQ(cluster.outcome(), Server::Outcome::kFinished);
+    expect_near(cluster.weights(), replay({honest}));
+  }
+}
+
+}  // namespace
+}  // namespace capstan

@@ -1,0 +1,150 @@
+#pragma once
+
+#include <cmath>
+#include <map>
+#include <thread>
+
+#include <gtest/gtest.h>
+
+#include "support/loopback_cluster.h"
+
+// A small model, workers that hand in known gradients, and plain arithmetic that says what must come out.
+namespace capstan::testing::play {
+
+inline FlatLayout small_layout() {
+  return FlatLayout({{"a", {300, 7}}, {"b", {5}}, {"c", {64, 64}}});
+}
+
+inline std::vector<float> initial_weights(const FlatLayout& layout) {
+  std::vector<float> w(layout.size());
+  for (std::size_t i = 0; i < w.size(); ++i) w[i] = 0.01f * static_cast<float>(i % 97);
+  return w;
+}
+
+// A worker's gradient at a step: any function of rank, step and place that tells them apart.
+inline float gradient(std::uint32_t rank, std::uint64_t step, std::size_t i) {
+  return 0.001f * static_cast<float>((rank + 1) * (i % 13 + 1)) - 0.0005f * static_cast<float>(step % 5);
+}
+
+inline server::ServerOptions job(std::uint32_t workers, std::uint32_t servers, const std::string& strategy) {
+  server::ServerOptions options;
+  options.job.workers = workers;
+  options.job.servers = servers;
+  options.job.strategy = strategy;
+  options.optimizer.lr = 0.1;
+  options.optimizer.momentum = 0.9;
+  options.threads = 2;
+  return options;
+}
+
+// What a worker saw in its life.
+struct Life {
+  std::vector<std::uint64_t> applied;  // for each of its pushes: the version it became part of
+  std::vector<float> weights;          // last
+  Status failure;
+  bool stopped = false;
+};
+
+enum class End { kLeaves, kDies };
+
+inline Life live(LoopbackCluster& cluster, client::Connector connector, std::uint32_t rank,
+                 std::uint64_t steps, End end = End::kLeaves) {
+  const auto layout = small_layout();
+  auto client = client::WorkerClient::join(cluster.worker_options(rank), std::move(connector), layout,
+                                           initial_weights(layout));
+  Life life;
+  if (!client) {
+    life.failure = client.status();
+    return life;
+  }
+  auto& worker = **client;
+  auto update = worker.pull();
+  for (std::uint64_t step = 0; update && !update->stop && step < steps; ++step) {
+    for (std::size_t i = 0; i < layout.size(); ++i) worker.gradients()[i] = gradient(rank, step, i);
+    update = worker.push_pull({32, 1.0f, 0.001});
+    if (update) life.applied.push_back(update->applied.value);
+  }
+  if (!update) {
+    life.failure = update.status();
+    return life;
+  }
+  life.stopped = update->stop;
+  life.weights.assign(worker.weights().begin(), worker.weights().end());
+  if (end == End::kLeaves) worker.leave();
+  return life;
+}
+
+// All workers at once, each with a connector of its own.
+template <class Connectors>
+std::vector<Life> live_all(LoopbackCluster& cluster, std::uint32_t workers, std::uint64_t steps,
+                           Connectors connectors) {
+  std::vector<Life> lives(workers);
+  std::vector<std::thread> threads;
+  for (std::uint32_t r = 0; r < workers; ++r) {
+    threads.emplace_back([&, r] { lives[r] = live(cluster, connectors(r), r, steps); });
+  }
+  for (auto& t : threads) t.join();
+  for (const auto& life : lives) EXPECT_TRUE(life.failure) << life.failure.message();
+  return lives;
+}
+
+inline std::vector<Life> live_all(LoopbackCluster& cluster, std::uint32_t workers, std::uint64_t steps) {
+  return live_all(cluster, workers, steps, [&](std::uint32_t) { return cluster.connector(); });
+}
+
+// The weights that each worker saw last.
+inline std::vector<std::vector<float>> run(LoopbackCluster& cluster, std::uint32_t workers,
+                                           std::uint64_t steps) {
+  std::vector<std::vector<float>> seen;
+  for (auto& life : live_all(cluster, workers, steps)) seen.push_back(std::move(life.weights));
+  return seen;
+}
+
+// SGD in double, one update per version, of the mean of the gradients that became part of it.
+inline std::vector<double> replay(const std::vector<Life>& lives, double momentum = 0.9) {
+  std::map<std::uint64_t, std::vector<std::pair<std::uint32_t, std::uint64_t>>> pushes;
+  for (std::uint32_t r = 0; r < lives.size(); ++r) {
+    for (std::uint64_t step = 0; step < lives[r].applied.size(); ++step) {
+      if (const auto version = lives[r].applied[step]) pushes[version].emplace_back(r, step);
+    }
+  }
+  const auto w0 = initial_weights(small_layout());
+  std::vector<double> w(w0.begin(), w0.end()), m(w.size(), 0.0);
+  std::uint64_t expected = 1;
+  for (const auto& [version, merged] : pushes) {
+    EXPECT_EQ(version, expected++) << "a version that nobody's push became part of";
+    for (std::size_t i = 0; i < w.size(); ++i) {
+      double g = 0;
+      for (const auto& [rank, step] : merged) g += gradient(rank, step, i);
+      m[i] = momentum * m[i] + g / static_cast<double>(merged.size());
+      w[i] -= 0.1 * m[i];
+    }
+  }
+  return w;
+}
+
+// SGD with momentum on the mean gradient of all workers, in double.
+inline std::vector<double> reference(std::uint32_t workers, std::uint64_t steps) {
+  std::vector<Life> lives(workers);
+  for (auto& life : lives) {
+    for (std::uint64_t step = 0; step < steps; ++step) life.applied.push_back(step + 1);
+  }
+  return replay(lives);
+}
+
+inline void expect_near(const std::vector<float>& seen, const std::vector<double>& expected) {
+  ASSERT_EQ(seen.size(), expected.size());
+  for (std::size_t i = 0; i < seen.size(); ++i) {
+    ASSERT_NEAR(seen[i], expected[i], 1e-5 * std::max(1.0, std::abs(expected[i]))) << "element " << i;
+  }
+}
+
+inline std::uint64_t applied_pushes(const std::vector<Life>& lives) {
+  std::uint64_t count = 0;
+  for (const auto& life : lives) {
+    for (const auto version : life.applied) count += version > 0;
+  }
+  return count;
+}
+
+}  // namespace capstan::testing::play

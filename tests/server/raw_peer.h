@@ -1,0 +1,95 @@
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "capstan/cluster/handshake.h"
+#include "capstan/transport/loopback/loopback.h"
+#include "capstan/wire/messages.h"
+
+namespace capstan::testing {
+
+// A client that says exactly what a test tells it to, and nothing by itself: no heartbeats. Every wait ends
+// after 30 s. Not thread-safe.
+class RawPeer final : private transport::Handler {
+ public:
+  RawPeer(transport::loopback::Network& network, const std::string& address) {
+    auto connection = network.connect(loop_, address);
+    if (connection) {
+      connection_ = std::move(*connection);
+      connection_->set_handler(this);
+    } else {
+      closed_ = connection.status();
+    }
+  }
+
+  void send(const wire::Message& message) { connection_->send(wire::encode(message)); }
+  void send(const wire::Message& message, std::vector<float> payload) {
+    const auto kept = std::make_shared<const std::vector<float>>(std::move(payload));
+    connection_->send(wire::encode(message), std::as_bytes(std::span(*kept)), [kept](Status) {});
+  }
+  void send(const wire::Message& message, const transport::Segment& segment) {
+    connection_->send(wire::encode(message), segment);
+  }
+  void send_bytes(const std::vector<std::byte>& bytes) { connection_->send(bytes); }
+
+  // The next message of this type; others are thrown away. None where the connection ends first.
+  template <class T>
+  std::optional<T> next() {
+    const auto give_up = SteadyClock::now() + std::chrono::seconds(30);
+    while (SteadyClock::now() < give_up) {
+      while (!inbox_.empty()) {
+        const auto message = std::move(inbox_.front());
+        inbox_.pop_front();
+        if (const auto* found = std::get_if<T>(&message)) return *found;
+      }
+      if (closed_) return {};
+      loop_.run_once(SteadyClock::now() + std::chrono::milliseconds(20));
+    }
+    return {};
+  }
+  // Waits for the end of the connection; the reason the server gave, or what the transport says.
+  std::optional<std::string> wait_closed() {
+    if (const auto refused = next<wire::Refused>()) return refused->reason;
+    if (!closed_) return {};
+    return closed_->message();
+  }
+  // Lets messages come for a while, and says whether the connection is still there.
+  bool is_open_after(Duration while_) {
+    const auto end = SteadyClock::now() + while_;
+    while (SteadyClock::now() < end && !closed_) loop_.run_once(end);
+    return !closed_;
+  }
+
+  bool shake_hands(const cluster::Token& token) {
+    cluster::ClientHandshake handshake(token);
+    const auto challenge = next<wire::Challenge>();
+    if (!challenge) return false;
+    send(*handshake.answer(*challenge));
+    const auto trusted = next<wire::Trusted>();
+    return trusted && handshake.check(*trusted).is_ok();
+  }
+  std::optional<wire::Joined> join(const cluster::Token& token, const wire::Join& request) {
+    if (!shake_hands(token)) return {};
+    send(request);
+    return next<wire::Joined>();
+  }
+
+ private:
+  transport::Placement place(transport::Connection&, transport::Bytes, std::size_t) override {
+    return transport::Placement::discard();
+  }
+  void on_frame(transport::Connection&, transport::Incoming incoming) override {
+    if (auto message = wire::decode(incoming.frame)) inbox_.push_back(std::move(*message));
+  }
+  void on_closed(transport::Connection&, Status why) override { closed_ = std::move(why); }
+
+  transport::EventLoop loop_;
+  std::deque<wire::Message> inbox_;
+  std::optional<Status> closed_;
+  std::unique_ptr<transport::Connection> connection_;
+};
+
+}  // namespace capstan::testing

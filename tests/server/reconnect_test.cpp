@@ -1,0 +1,319 @@
+// Bad networks: connections that break and come back, messages that come late or twice. Every push still
+// counts exactly once.
+
+#include <gtest/gtest.h>
+
+#include "server/play.h"
+#include "server/raw_peer.h"
+
+namespace capstan {
+namespace {
+
+using server::Server;
+using testing::LoopbackCluster;
+using testing::RawPeer;
+using transport::faulty::Faults;
+using namespace testing::play;
+
+constexpr std::uint64_t kSteps = 8;
+
+// Every worker's first connection to each server is cut after so many messages.
+client::Connector cut_connector(LoopbackCluster& cluster, std::map<std::string, std::uint64_t> cuts) {
+  return [&cluster, cuts, n = std::map<std::string, int>()](
+             transport::EventLoop& loop,
+             const std::string& address) mutable -> Result<std::unique_ptr<transport::Connection>> {
+    auto inner = cluster.network().connect(loop, address);
+    if (!inner || n[address]++ > 0 || cuts[address] == 0) return inner;
+    Faults faults;
+    faults.cut_after = cuts[address];
+    return transport::faulty::wrap(loop, std::move(*inner), faults);
+  };
+}
+
+void expect_exactly_once(LoopbackCluster& cluster, const std::vector<Life>& lives) {
+  EXPECT_EQ(cluster.outcome(), Server::Outcome::kFinished);
+  EXPECT_EQ(applied_pushes(lives), lives.size() * kSteps);
+  expect_near(cluster.weights(), replay(lives));
+}
+
+// Client messages: Hello, Join, Pull, Initialize (of one worker), then Pushes among heartbeats.
+TEST(Reconnect, SyncGivesTheSameBitsWhereverItWasCut) {
+  LoopbackCluster undisturbed(false, job(2, 1, "sync"));
+  const auto expected = run(undisturbed, 2, kSteps);
+  for (std::uint64_t cut = 1; cut <= 12; ++cut) {
+    SCOPED_TRACE(cut);
+    LoopbackCluster cluster(false, job(2, 1, "sync"));
+    const auto lives = live_all(cluster, 2, kSteps, [&](std::uint32_t rank) {
+      return cut_connector(cluster, {{"0", rank == 0 ? cut : 0}});
+    });
+    for (std::uint32_t r = 0; r < 2; ++r) EXPECT_EQ(lives[r].weights, expected[r]);
+    expect_exactly_once(cluster, lives);
+    if (HasFailure()) break;
+  }
+}
+
+TEST(Reconnect, AsyncAppliesEveryPushOnceWhereverItWasCut) {
+  for (std::uint64_t cut = 1; cut <= 12; ++cut) {
+    SCOPED_TRACE(cut);
+    LoopbackCluster cluster(false, job(3, 1, "async"));
+    const auto lives = live_all(cluster, 3, kSteps, [&](std::uint32_t rank) {
+      return cut_connector(cluster, {{"0", cut + rank}});
+    });
+    expect_exactly_once(cluster, lives);
+    if (HasFailure()) break;
+  }
+}
+
+TEST(Reconnect, WithTwoServersEitherMayBeCut) {
+  for (const auto* strategy : {"sync", "async", "batch:2"}) {
+    for (std::uint64_t cut = 1; cut <= 9; ++cut) {
+      for (const auto* where : {"0", "1"}) {
+        SCOPED_TRACE(std::string(strategy) + " server " + where + " after " + std::to_string(cut));
+        LoopbackCluster cluster(false, job(3, 2, strategy));
+        const auto lives = live_all(cluster, 3, kSteps, [&](std::uint32_t rank) {
+          return cut_connector(cluster, {{where, rank < 2 ? cut : 0}});
+        });
+        expect_exactly_once(cluster, lives);
+        if (HasFailure()) return;
+      }
+    }
+  }
+}
+
+// The connection breaks while the worker computes, and the network is away for a while.
+TEST(Reconnect, APushDuringTheBreakWaitsForTheNetwork) {
+  auto patient = job(1, 1, "sync");
+  patient.reconnect = std::chrono::seconds(20);
+  LoopbackCluster cluster(false, patient);
+  auto options = cluster.worker_options(0);
+  options.reconnect = options.silence = std::chrono::seconds(20);
+  const auto layout = small_layout();
+  std::atomic<bool> away = false;
+  bool is_first = true;
+  const auto connector = cluster.connector();
+  auto client = client::WorkerClient::join(
+      options,
+      [&](transport::EventLoop& loop,
+          const std::string& address) -> Result<std::unique_ptr<transport::Connection>> {
+        if (away) return Status::unavailable("the network is away");
+        auto inner = connector(loop, address);
+        if (!inner || !std::exchange(is_first, false)) return inner;
+        Faults faults;
+        faults.cut_after = 7;  // Hello, Join, Heartbeat, Pull, Initialize, Push, and the next heartbeat
+        return transport::faulty::wrap(loop, std::move(*inner), faults);
+      },
+      layout, initial_weights(layout));
+  ASSERT_TRUE(client);
+  ASSERT_TRUE((*client)->pull());
+  for (std::uint64_t step = 0; step < kSteps; ++step) {
+    for (std::size_t i = 0; i < layout.size(); ++i) (*client)->gradients()[i] = gradient(0, step, i);
+    if (step == 1) {
+      away = true;
+      std::this_thread::sleep_for(std::chrono::milliseconds(500));  // time for the heartbeat that is cut
+    }
+    std::thread back([&] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+      away = false;
+    });
+    const auto update = (*client)->push_pull({32, 1.0f, 0.001});
+    back.join();
+    ASSERT_TRUE(update) << update.status().message();
+    EXPECT_EQ(update->applied.value, step + 1);
+  }
+  (*client)->leave();
+  EXPECT_EQ(cluster.outcome(), Server::Outcome::kFinished);
+  expect_near(cluster.weights(), reference(1, kSteps));
+}
+
+// A worker comes back before the server has noticed that it was away.
+TEST(Reconnect, TheNewConnectionTakesOverFromTheOld) {
+  auto options = job(1, 1, "async");
+  options.silence = std::chrono::seconds(30);
+  LoopbackCluster cluster(false, options);
+  const wire::Join join{wire::Role::kWorker, 0u, {5}, wire::to_wire(small_layout())};
+  RawPeer first(cluster.network(), "0");
+  ASSERT_TRUE(first.join(cluster.token(), join));
+  first.send(wire::Pull{});
+  ASSERT_TRUE(first.next<wire::SendWeights>());
+  first.send(wire::Initialize{}, initial_weights(small_layout()));
+  ASSERT_TRUE(first.next<wire::Weights>());
+  RawPeer second(cluster.network(), "0");
+  ASSERT_TRUE(second.join(cluster.token(), join));
+  const std::vector<float> gradients(small_layout().size(), 1.0f);
+  const wire::Push push{{0}, {5}, {1}, {1}, {0}, 32};
+  second.send(push, gradients);
+  const auto answer = second.next<wire::Weights>();
+  ASSERT_TRUE(answer);
+  EXPECT_EQ(answer->request, 1u);
+  EXPECT_EQ(answer->applied.value, 1u);
+  EXPECT_TRUE(first.wait_closed());
+  second.send(wire::Leave{});
+  EXPECT_EQ(cluster.outcome(), Server::Outcome::kFinished);
+  EXPECT_EQ(cluster.report().version.value, 1u);
+}
+
+TEST(Reconnect, APushSentTwiceIsAnsweredTwiceAndCountsOnce) {
+  auto options = job(1, 1, "async");
+  options.silence = std::chrono::seconds(30);
+  LoopbackCluster cluster(false, options);
+  const wire::Join join{wire::Role::kWorker, 0u, {5}, wire::to_wire(small_layout())};
+  const std::vector<float> gradients(small_layout().size(), 1.0f);
+  const wire::Push push{{0}, {5}, {1}, {1}, {0}, 32};
+  {
+    RawPeer first(cluster.network(), "0");
+    ASSERT_TRUE(first.join(cluster.token(), join));
+    first.send(wire::Pull{});
+    ASSERT_TRUE(first.next<wire::SendWeights>());
+    first.send(wire::Initialize{}, initial_weights(small_layout()));
+    ASSERT_TRUE(first.next<wire::Weights>());
+    first.send(push, gradients);
+    ASSERT_TRUE(first.next<wire::Weights>());
+  }
+  RawPeer second(cluster.network(), "0");
+  ASSERT_TRUE(second.join(cluster.token(), join));
+  second.send(push, gradients);
+  const auto answer = second.next<wire::Weights>();
+  ASSERT_TRUE(answer);
+  EXPECT_EQ(answer->applied.value, 1u);
+  second.send(wire::Leave{});
+  EXPECT_EQ(cluster.outcome(), Server::Outcome::kFinished);
+  EXPECT_EQ(cluster.report().version.value, 1u);
+}
+
+// A broken connection of an observer: its questions are asked again, also of servers it still reaches.
+TEST(Reconnect, AnObserverGetsItsAnswersWhereverItWasCut) {
+  for (const auto* where : {"0", "1"}) {
+    for (std::uint64_t cut = 1; cut <= 6; ++cut) {
+      SCOPED_TRACE(std::string("server ") + where + " after " + std::to_string(cut));
+      LoopbackCluster cluster(false, job(2, 2, "sync"));
+      // The job ends when nobody watches: somebody has to, while the other one is away.
+      auto steady = client::Observer::join(cluster.link_options(), cluster.connector());
+      ASSERT_TRUE(steady) << steady.status().message();
+      auto observer = client::Observer::join(cluster.link_options(), cut_connector(cluster, {{where, cut}}));
+      ASSERT_TRUE(observer) << observer.status().message();
+      (*observer)->request_weights(small_layout(), {kSteps});
+      std::thread workers([&] { live_all(cluster, 2, kSteps); });
+      std::optional<client::Observer::Snapshot> snapshot;
+      const auto give_up = SteadyClock::now() + std::chrono::seconds(30);
+      while (!snapshot && SteadyClock::now() < give_up) {
+        for (std::size_t s : {0, 1}) {
+          const auto status = (*observer)->status(s);
+          EXPECT_TRUE(status) << status.status().message();
+          if (!status) break;
+        }
+        snapshot = (*observer)->take_weights();
+      }
+      workers.join();
+      observer->reset();
+      ASSERT_TRUE(snapshot);
+      EXPECT_EQ(snapshot->version.value, kSteps);
+      expect_near(snapshot->weights, reference(2, kSteps));
+    }
+  }
+}
+
+// A worker dies and another takes its rank, while a follower has not heard of the death yet.
+TEST(Reconnect, ANewLifeIsNotTakenForTheOldOne) {
+  auto options = job(2, 2, "async");
+  options.silence = std::chrono::seconds(30);
+  LoopbackCluster cluster(true, options);
+  const auto join = [](std::uint64_t incarnation) {
+    return wire::Join{wire::Role::kWorker, 1u, {incarnation}, wire::to_wire(small_layout())};
+  };
+  auto old_leader = std::make_unique<RawPeer>(cluster.network(), "0");
+  ASSERT_TRUE(old_leader->join(cluster.token(), join(5)));
+  std::unique_ptr<RawPeer> old_follower;
+  std::optional<wire::Joined> joined;
+  for (int i = 0; i < 1000 && !joined; ++i) {  // the follower may not have found its leader yet
+    old_follower = std::make_unique<RawPeer>(cluster.network(), "1");
+    joined = old_follower->join(cluster.token(), join(5));
+  }
+  ASSERT_TRUE(joined);
+  old_leader.reset();
+  Life first, second;
+  std::thread other([&] { first = live(cluster, cluster.connector(), 0, 5); });
+  second = live(cluster, cluster.connector(), 1, 5);
+  other.join();
+  EXPECT_TRUE(first.failure) << first.failure.message();
+  EXPECT_TRUE(second.failure) << second.failure.message();
+  EXPECT_EQ(applied_pushes({first, second}), 10u);
+  EXPECT_EQ(cluster.outcome(), Server::Outcome::kFinished);
+}
+
+// Sends every second message twice once the handshake and Join are through; what carries memory goes once.
+class Doubling final : public transport::Connection {
+ public:
+  explicit Doubling(std::unique_ptr<transport::Connection> inner) : inner_(std::move(inner)) {}
+  void set_handler(transport::Handler* handler) override { inner_->set_handler(handler); }
+  void send(transport::Bytes frame) override {
+    if (is_doubled()) inner_->send(frame);
+    inner_->send(frame);
+  }
+  void send(transport::Bytes frame, transport::Bytes payload, transport::Sent sent) override {
+    if (is_doubled()) inner_->send(frame, payload, [](Status) {});
+    inner_->send(frame, payload, std::move(sent));  // leaves behind the first, so its memory is free then
+  }
+  void send(transport::Bytes frame, const transport::Segment& segment) override {
+    inner_->send(frame, segment);
+  }
+  bool shares_memory() const override { return inner_->shares_memory(); }
+  void close() override { inner_->close(); }
+  bool is_open() const override { return inner_->is_open(); }
+  std::string peer() const override { return inner_->peer(); }
+  const char* kind() const override { return inner_->kind(); }
+
+ private:
+  bool is_doubled() { return ++messages_ > 2 && messages_ % 2 == 1; }
+
+  std::unique_ptr<transport::Connection> inner_;
+  std::uint64_t messages_ = 0;
+};
+
+class BadNetwork : public ::testing::TestWithParam<std::tuple<const char*, bool, std::uint32_t>> {};
+INSTANTIATE_TEST_SUITE_P(Jobs, BadNetwork,
+                         ::testing::Combine(::testing::Values("sync", "async", "batch:2"), ::testing::Bool(),
+                                            ::testing::Values(1u, 2u)));
+
+TEST_P(BadNetwork, LateAndDoubledMessagesChangeNothing) {
+  const auto [strategy, share_memory, servers] = GetParam();
+  for (std::uint64_t seed = 1; seed <= 4; ++seed) {
+    SCOPED_TRACE(seed);
+    LoopbackCluster cluster(share_memory, job(3, servers, strategy));
+    const auto lives = live_all(cluster, 3, kSteps, [&](std::uint32_t rank) {
+      Faults faults;
+      faults.seed = seed * 100 + rank;
+      faults.delay = 0.3;
+      faults.max_delay = std::chrono::milliseconds(3);
+      return [connector = cluster.connector(faults)](
+                 transport::EventLoop& loop,
+                 const std::string& address) mutable -> Result<std::unique_ptr<transport::Connection>> {
+        auto inner = connector(loop, address);
+        if (!inner) return inner;
+        return std::unique_ptr<transport::Connection>(std::make_unique<Doubling>(std::move(*inner)));
+      };
+    });
+    (void)cluster.outcome();
+    EXPECT_EQ(applied_pushes(lives), 3 * kSteps);
+    expect_near(cluster.weights(), replay(lives));
+    if (HasFailure()) break;
+  }
+}
+
+// Only heartbeats and requests of their own can overtake each other: a worker waits for every answer.
+TEST_P(BadNetwork, MessagesThatOvertakeEachOtherChangeNothing) {
+  const auto [strategy, share_memory, servers] = GetParam();
+  LoopbackCluster cluster(share_memory, job(3, servers, strategy));
+  const auto lives = live_all(cluster, 3, kSteps, [&](std::uint32_t rank) {
+    Faults faults;
+    faults.seed = rank;
+    faults.reorder = 0.5;
+    faults.max_delay = std::chrono::milliseconds(3);
+    return cluster.connector(faults);
+  });
+  (void)cluster.outcome();
+  EXPECT_EQ(applied_pushes(lives), 3 * kSteps);
+  expect_near(cluster.weights(), replay(lives));
+}
+
+}  // namespace
+}  // namespace capstan
