@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace capstan::checkpoint {
+
+// The safetensors file format, floats only: an 8-byte little-endian header length, a JSON header that names
+// each tensor's dtype, shape and place, then the bytes of the tensors one after the other.
+
+using Metadata = std::map<std::string, std::string>;
+
+// A tensor of 32-bit floats to be written, in C order of its shape.
+struct TensorView {
+  std::string name;
+  std::vector<std::int64_t> dims;
+  std::span<const float> values;  // as many as dims say
+};
+
+// Replaces `path` as a whole: readers see the old file or the new one, also after a crash. Throws UserError
+// and leaves what was there where the file cannot be written.
+void write_safetensors(const std::filesystem::path& path, std::span<const TensorView> tensors,
+                       const Metadata& metadata = {});
+
+// A tensor of a file that was read.
+struct Tensor {
+  std::string name;
+  std::vector<std::int64_t> dims;
+  std::vector<float> values;
+  friend bool operator==(const Tensor&, const Tensor&) = default;
+};
+
+struct Safetensors {
+  std::vector<Tensor> tensors;  // in the order of their places in the file
+  Metadata metadata;
+  friend bool operator==(const Safetensors&, const Safetensors&) = default;
+};
+
+// Throws UserError that names the file and the fault; never reads outside the file's bytes.
+Safetensors read_safetensors(const std::filesystem::path& path);
+// The same for bytes in memory; `name` stands for the file in messages.
+Safetensors parse_safetensors(std::span<const std::byte> bytes, const std::string& name);
+
+}  // namespace capstan::checkpoint

@@ -1,0 +1,187 @@
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <functional>
+#include <optional>
+#include <set>
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "capstan/base/unique_fd.h"
+#include "capstan/base/user_error.h"
+#include "capstan/checkpoint/safetensors.h"
+
+namespace capstan::checkpoint {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr std::uint64_t kMostHeader = 100'000'000;  // the format's own limit
+constexpr int kDeepest = 8;                         // a good header is three levels deep
+
+// The header as JSON; nothing where it is none, nests deeper than a good one, or has a name twice (of which
+// the parser would silently keep the last).
+std::optional<Json> parse_json(const std::string& text) {
+  struct Rejected {};
+  std::vector<std::set<std::string>> names;
+  const auto watch = [&](int depth, Json::parse_event_t event, Json& value) {
+    if (depth > kDeepest) throw Rejected{};
+    if (event == Json::parse_event_t::object_start) names.emplace_back();
+    if (event == Json::parse_event_t::object_end) names.pop_back();
+    if (event == Json::parse_event_t::key && !names.back().insert(value.get<std::string>()).second)
+      throw Rejected{};
+    return true;
+  };
+  try {
+    return Json::parse(text, watch);
+  } catch (const Json::exception&) {
+    return {};
+  } catch (const Rejected&) {
+    return {};
+  }
+}
+
+std::optional<std::uint64_t> unsigned_value(const Json& json) {
+  return json.is_number_unsigned() ? std::optional(json.get<std::uint64_t>()) : std::nullopt;
+}
+
+// Fills the span with the bytes from an offset on, all of which lie within the file.
+using ReadAt = std::function<void(std::uint64_t at, std::span<std::byte> out)>;
+
+struct Place {
+  std::uint64_t begin, end;
+};
+
+class Reader {
+ public:
+  Reader(std::uint64_t size, ReadAt read_at, const std::string& name)
+      : size_(size), read_at_(std::move(read_at)), name_(name) {}
+
+  Safetensors read() {
+    const auto header = take_header();
+    Safetensors file;
+    std::vector<std::pair<Place, Tensor>> found;
+    for (const auto& [key, value] : header.items()) {
+      if (key == "__metadata__") {
+        file.metadata = metadata(value);
+      } else {
+        found.push_back(tensor(key, value));
+      }
+    }
+    // Tensors without elements share their place with the next one.
+    std::sort(found.begin(), found.end(), [](const auto& a, const auto& b) {
+      return std::pair(a.first.begin, a.first.end) < std::pair(b.first.begin, b.first.end);
+    });
+    std::uint64_t at = 0;
+    for (auto& [place, t] : found) {
+      if (place.begin != at) fail(fmt::format("tensor '{}' leaves a gap or overlaps another", t.name));
+      at = place.end;
+      t.values.resize((place.end - place.begin) / sizeof(float));
+      read_at_(data_ + place.begin, std::as_writable_bytes(std::span(t.values)));
+      file.tensors.push_back(std::move(t));
+    }
+    if (data_ + at != size_) fail(fmt::format("{} bytes follow the last tensor", size_ - data_ - at));
+    return file;
+  }
+
+ private:
+  [[noreturn]] void fail(const std::string& what) const {
+    throw UserError(fmt::format("{} is no good safetensors file: {}", name_, what));
+  }
+
+  // Also finds where the tensors' bytes begin.
+  Json take_header() {
+    std::array<std::uint8_t, 8> prefix;
+    if (size_ < prefix.size()) fail("shorter than 8 bytes");
+    read_at_(0, std::as_writable_bytes(std::span(prefix)));
+    std::uint64_t length = 0;
+    for (auto i = prefix.size(); i-- > 0;) length = length << 8 | prefix[i];
+    if (length > kMostHeader || length > size_ - prefix.size()) {
+      fail(
+          fmt::format("its header is said to be {} bytes long, {} are there", length, size_ - prefix.size()));
+    }
+    std::string text(length, '\0');
+    read_at_(prefix.size(), std::as_writable_bytes(std::span(text)));
+    auto header = parse_json(text);
+    if (!header || !header->is_object()) fail("its header is not a JSON object with each name once");
+    data_ = prefix.size() + length;
+    return std::move(*header);
+  }
+
+  Metadata metadata(const Json& json) const {
+    if (!json.is_object()) fail("__metadata__ is not an object");
+    Metadata result;
+    for (const auto& [key, value] : json.items()) {
+      if (!value.is_string()) fail(fmt::format("__metadata__ '{}' is not a string", key));
+      result[key] = value.get<std::string>();
+    }
+    return result;
+  }
+
+  std::pair<Place, Tensor> tensor(const std::string& name, const Json& json) const {
+    const auto bad = [&](const char* what) { fail(fmt::format("tensor '{}': {}", name, what)); };
+    if (!json.is_object() || !json.contains("dtype") || !json.contains("shape") ||
+        !json.contains("data_offsets")) {
+      bad("dtype, shape and data_offsets are needed");
+    }
+    if (json["dtype"] != "F32") bad("its dtype is not F32, the only one read here");
+    if (!json["shape"].is_array()) bad("its shape is not an array");
+    Tensor result{name, {}, {}};
+    std::uint64_t bytes = sizeof(float);
+    for (const auto& d : json["shape"]) {
+      const auto dim = unsigned_value(d);
+      if (!dim || *dim > std::uint64_t{INT64_MAX}) bad("its shape has something else than sizes");
+      if (__builtin_mul_overflow(bytes, *dim, &bytes)) bad("its shape is larger than any file");
+      result.dims.push_back(static_cast<std::int64_t>(*dim));
+    }
+    const auto& offsets = json["data_offsets"];
+    if (!offsets.is_array() || offsets.size() != 2) bad("data_offsets are not two numbers");
+    const auto begin = unsigned_value(offsets[0]), end = unsigned_value(offsets[1]);
+    if (!begin || !end || *begin > *end || *end > size_ - data_) bad("data_offsets lie outside the file");
+    if (*end - *begin != bytes) bad("data_offsets and shape differ in size");
+    return {{*begin, *end}, std::move(result)};
+  }
+
+  std::uint64_t size_;
+  ReadAt read_at_;
+  const std::string& name_;
+  std::uint64_t data_ = 0;
+};
+
+}  // namespace
+
+Safetensors parse_safetensors(std::span<const std::byte> bytes, const std::string& name) {
+  const auto copy = [bytes](std::uint64_t at, std::span<std::byte> out) {
+    std::copy_n(bytes.begin() + static_cast<std::ptrdiff_t>(at), out.size(), out.begin());
+  };
+  return Reader(bytes.size(), copy, name).read();
+}
+
+// Reads, rather than maps: a file that another process cuts short is then an error and no signal.
+Safetensors read_safetensors(const std::filesystem::path& path) {
+  const auto fail = [&](const char* why) {
+    throw UserError(fmt::format("cannot read {}: {}", path.string(), why));
+  };
+  const std::string name = path.string();
+  const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  struct stat status {};
+  if (!file || ::fstat(file.get(), &status) != 0) fail(std::strerror(errno));
+  if (!S_ISREG(status.st_mode)) fail("not a regular file");
+  const auto read_at = [&](std::uint64_t at, std::span<std::byte> out) {
+    while (!out.empty()) {
+      const auto got = ::pread(file.get(), out.data(), out.size(), static_cast<off_t>(at));
+      if (got < 0 && errno == EINTR) continue;
+      if (got <= 0) fail(got < 0 ? std::strerror(errno) : "it became shorter while it was read");
+      at += static_cast<std::uint64_t>(got);
+      out = out.subspan(static_cast<std::size_t>(got));
+    }
+  };
+  return Reader(static_cast<std::uint64_t>(status.st_size), read_at, name).read();
+}
+
+}  // namespace capstan::checkpoint

@@ -1,0 +1,46 @@
+#include <array>
+
+#include <nlohmann/json.hpp>
+
+#include "capstan/base/check.h"
+#include "capstan/checkpoint/atomic_file.h"
+#include "capstan/checkpoint/safetensors.h"
+
+namespace capstan::checkpoint {
+namespace {
+
+std::string header_text(std::span<const TensorView> tensors, const Metadata& metadata) {
+  auto header = nlohmann::ordered_json::object();
+  if (!metadata.empty()) header["__metadata__"] = metadata;
+  std::uint64_t at = 0;
+  for (const auto& t : tensors) {
+    std::uint64_t elements = 1;
+    for (const auto d : t.dims) elements *= static_cast<std::uint64_t>(d);
+    CAPSTAN_CHECK(elements == t.values.size(), "as many values as the shape says");
+    CAPSTAN_CHECK(t.name != "__metadata__" && !header.contains(t.name), "a name of its own for each tensor");
+    const auto end = at + t.values.size_bytes();
+    header[t.name] = {{"dtype", "F32"}, {"shape", t.dims}, {"data_offsets", {at, end}}};
+    at = end;
+  }
+  // Names may come from a file: bytes that are no UTF-8 are replaced rather than thrown at the caller.
+  auto text = header.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+  text.append((8 - text.size() % 8) % 8, ' ');  // the tensors begin on an 8-byte boundary
+  return text;
+}
+
+}  // namespace
+
+void write_safetensors(const std::filesystem::path& path, std::span<const TensorView> tensors,
+                       const Metadata& metadata) {
+  const auto header = header_text(tensors, metadata);
+  std::array<std::byte, 8> length;
+  for (std::size_t i = 0; i < length.size(); ++i)
+    length[i] = static_cast<std::byte>(header.size() >> (8 * i));
+  AtomicFile file(path);
+  file.write(length);
+  file.write(std::as_bytes(std::span(header)));
+  for (const auto& t : tensors) file.write(std::as_bytes(t.values));
+  file.commit();
+}
+
+}  // namespace capstan::checkpoint

@@ -1,0 +1,80 @@
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+
+#include "capstan/base/check.h"
+#include "capstan/data/digits_bytes.h"
+#include "capstan/data/gzip.h"
+#include "capstan/data/sources.h"
+
+namespace capstan::data {
+namespace {
+
+constexpr int kSide = 8;         // as written
+constexpr int kScaledSide = 28;  // as LeNet wants it
+constexpr int kTop = 16;         // the brightest level
+constexpr int kColumns = kSide * kSide + 1;
+
+// Where an output row or column falls between two input ones; pixel centres are at halves.
+struct Between {
+  int low, high;
+  double share;  // of `high`
+};
+
+const std::array<Between, kScaledSide> kPlaces = [] {
+  std::array<Between, kScaledSide> places;
+  for (int i = 0; i < kScaledSide; ++i) {
+    const double at = std::max(0.0, (i + 0.5) * kSide / kScaledSide - 0.5);
+    const int low = std::min(static_cast<int>(at), kSide - 1);
+    places[static_cast<std::size_t>(i)] = {low, std::min(low + 1, kSide - 1), at - low};
+  }
+  return places;
+}();
+
+double mix(double low, double high, double share) {
+  return low + share * (high - low);
+}
+
+void append_scaled(const int* image, std::vector<std::uint8_t>& pixels) {
+  for (const auto& y : kPlaces) {
+    const int *const upper = image + y.low * kSide, *const lower = image + y.high * kSide;
+    for (const auto& x : kPlaces) {
+      const double level =
+          mix(mix(upper[x.low], upper[x.high], x.share), mix(lower[x.low], lower[x.high], x.share), y.share);
+      pixels.push_back(static_cast<std::uint8_t>(level * 255 / kTop + 0.5));
+    }
+  }
+}
+
+Levels levels_of(const std::vector<std::uint8_t>& pixels) {
+  double sum = 0, squares = 0;
+  for (const double p : pixels) sum += p / 255, squares += p / 255 * (p / 255);
+  const double mean = sum / static_cast<double>(pixels.size());
+  return normalised_levels(mean, std::sqrt(squares / static_cast<double>(pixels.size()) - mean * mean));
+}
+
+}  // namespace
+
+Dataset load_digits() {
+  const std::string text = unpack_built_in(digits_bytes());
+  Dataset digits;
+  digits.train.shape = digits.test.shape = {1, kScaledSide, kScaledSide, 10};
+  const char* at = text.data();
+  const char* const end = at + text.size();
+  for (int sample = 0; at < end; ++sample) {
+    int row[kColumns];
+    for (int& value : row) {
+      const auto [next, error] = std::from_chars(at, end, value);
+      CAPSTAN_CHECK(error == std::errc{} && next < end, "a number and a separator in the built-in digits");
+      at = next + 1;
+    }
+    auto& split = sample % 5 == 4 ? digits.test : digits.train;
+    append_scaled(row, split.pixels);
+    split.labels.push_back(row[kColumns - 1]);
+  }
+  digits.train.levels = digits.test.levels = {levels_of(digits.train.pixels)};
+  return digits;
+}
+
+}  // namespace capstan::data

@@ -1,0 +1,97 @@
+#include <algorithm>
+#include <filesystem>
+
+#include <fmt/format.h>
+
+#include "capstan/base/user_error.h"
+#include "capstan/data/gzip.h"
+#include "capstan/data/sources.h"
+
+namespace capstan::data {
+namespace {
+
+constexpr std::uint32_t kImagesMagic = 0x00000803;  // unsigned bytes, 3 dimensions
+constexpr std::uint32_t kLabelsMagic = 0x00000801;  // unsigned bytes, 1 dimension
+constexpr std::uint64_t kMostSamples = 100'000'000;
+constexpr int kSide = 28;
+constexpr int kClasses = 10;
+
+[[noreturn]] void fail(const GzipFile& file, const std::string& what) {
+  throw UserError(fmt::format("{}: {}", file.path(), what));
+}
+
+std::string find(const std::string& folder, const std::string& name) {
+  for (const auto* suffix : {"", ".gz"}) {
+    const auto path = std::filesystem::path(folder) / (name + suffix);
+    std::error_code ignored;
+    if (std::filesystem::is_regular_file(path, ignored)) return path.string();
+  }
+  throw UserError(
+      fmt::format("mnist: neither {0} nor {0}.gz is in {1}; --data-dir names the folder with MNIST's files",
+                  name, folder));
+}
+
+std::uint32_t read_big_endian(GzipFile& file) {
+  const auto b = file.read(4);
+  if (b.size() < 4) fail(file, "ends in the middle of its header");
+  return std::uint32_t{b[0]} << 24 | std::uint32_t{b[1]} << 16 | std::uint32_t{b[2]} << 8 | b[3];
+}
+
+std::uint64_t read_header(GzipFile& file, std::uint32_t magic, const char* kind) {
+  const auto found = read_big_endian(file);
+  if (found != magic) {
+    fail(file, fmt::format("is no IDX file of {} (magic {:#010x}, expected {:#010x})", kind, found, magic));
+  }
+  const std::uint64_t count = read_big_endian(file);
+  if (count == 0 || count > kMostSamples) {
+    fail(file, fmt::format("claims {} {}; 1 to {} can be right", count, kind, kMostSamples));
+  }
+  return count;
+}
+
+std::vector<std::uint8_t> read_body(GzipFile& file, std::uint64_t bytes) {
+  auto body = file.read(bytes);
+  if (body.size() < bytes) {
+    fail(file, fmt::format("is too short: its header announces {} bytes, {} are there", bytes, body.size()));
+  }
+  if (!file.read(1).empty())
+    fail(file, fmt::format("is too long: its header announces {} bytes, more follow", bytes));
+  return body;
+}
+
+Split load_split(const std::string& folder, const std::string& prefix) {
+  GzipFile images(find(folder, prefix + "-images-idx3-ubyte"));
+  GzipFile labels(find(folder, prefix + "-labels-idx1-ubyte"));
+  const auto count = read_header(images, kImagesMagic, "images");
+  const auto height = read_big_endian(images);
+  const auto width = read_big_endian(images);
+  if (height != kSide || width != kSide) {
+    fail(images, fmt::format("images are {}x{}, MNIST's are {}x{}", height, width, kSide, kSide));
+  }
+  const auto label_count = read_header(labels, kLabelsMagic, "labels");
+  if (label_count != count) {
+    fail(labels, fmt::format("{} labels for the {} images of {}", label_count, count, images.path()));
+  }
+
+  Split split;
+  split.shape = {1, kSide, kSide, kClasses};
+  split.levels = {normalised_levels(0.1307, 0.3081)};  // mean and deviation of MNIST's training images
+  const auto classes = read_body(labels, count);
+  const auto bad = std::find_if(classes.begin(), classes.end(), [](auto c) { return c >= kClasses; });
+  if (bad != classes.end()) {
+    fail(labels, fmt::format("label {} of sample {} is not one of 0 to 9", *bad, bad - classes.begin()));
+  }
+  split.labels.assign(classes.begin(), classes.end());
+  split.pixels = read_body(images, count * split.shape.pixels());
+  return split;
+}
+
+}  // namespace
+
+Dataset load_mnist(const std::string& folder) {
+  if (folder.empty())
+    throw UserError("mnist needs --data-dir, the folder with MNIST's four IDX files (plain or .gz)");
+  return {load_split(folder, "train"), load_split(folder, "t10k")};
+}
+
+}  // namespace capstan::data

@@ -1,0 +1,89 @@
+#include "capstan/models/arena.h"
+
+#include <algorithm>
+
+#include <ATen/ATen.h>
+#include <fmt/format.h>
+
+#include "capstan/base/check.h"
+#include "capstan/base/user_error.h"
+
+namespace capstan::models {
+namespace {
+
+std::vector<std::int64_t> arena_strides(const std::vector<std::int64_t>& dims) {
+  if (dims.size() == 4) return {dims[1] * dims[2] * dims[3], 1, dims[3] * dims[1], dims[1]};
+  std::vector<std::int64_t> strides(dims.size(), 1);
+  for (auto i = dims.size(); i-- > 1;) strides[i - 1] = strides[i] * dims[i];
+  return strides;
+}
+
+}  // namespace
+
+FlatLayout layout_of(const Model& model) {
+  std::vector<TensorShape> shapes;
+  for (const auto& p : model.parameters()) shapes.push_back({p.name, p.tensor.sizes().vec()});
+  return FlatLayout(std::move(shapes));
+}
+
+at::Tensor tensor_in(const FlatLayout& layout, std::size_t tensor, float* flat) {
+  const auto& dims = layout.tensors()[tensor].dims;
+  return at::from_blob(flat + layout.offset(tensor), dims, arena_strides(dims), at::kFloat);
+}
+
+void bind_parameters(Model& model, const FlatLayout& layout, const float* weights) {
+  CAPSTAN_CHECK(layout_of(model).difference(layout).empty(), "the layout of this model");
+  for (std::size_t i = 0; i < model.parameters().size(); ++i) {
+    // libtorch has no read-only tensors; forward and backward only read parameters.
+    model.parameters()[i].tensor.set_data(tensor_in(layout, i, const_cast<float*>(weights)));
+  }
+}
+
+void copy_parameters_out(const Model& model, const FlatLayout& layout, std::span<float> flat) {
+  CAPSTAN_CHECK(layout_of(model).difference(layout).empty(), "the layout of this model");
+  CAPSTAN_CHECK(flat.size() == layout.size(), "an array for the whole layout");
+  at::NoGradGuard no_grad;
+  std::fill(flat.begin(), flat.end(), 0.0f);
+  for (std::size_t i = 0; i < model.parameters().size(); ++i) {
+    tensor_in(layout, i, flat.data()).copy_(model.parameters()[i].tensor);
+  }
+}
+
+std::vector<ExportedTensor> export_tensors(const FlatLayout& layout, std::span<const float> flat) {
+  CAPSTAN_CHECK(flat.size() == layout.size(), "an array for the whole layout");
+  std::vector<ExportedTensor> tensors;
+  for (std::size_t i = 0; i < layout.tensors().size(); ++i) {
+    const auto& shape = layout.tensors()[i];
+    auto& out = tensors.emplace_back(shape.name, shape.dims, std::vector<float>(shape.elements()));
+    at::from_blob(out.values.data(), shape.dims, at::kFloat)
+        .copy_(tensor_in(layout, i, const_cast<float*>(flat.data())));
+  }
+  return tensors;
+}
+
+void import_tensors(const FlatLayout& layout, std::span<const ExportedTensor> tensors,
+                    std::span<float> flat) {
+  CAPSTAN_CHECK(flat.size() == layout.size(), "an array for the whole layout");
+  for (const auto& t : tensors) {
+    const auto known = [&](const TensorShape& shape) { return shape.name == t.name; };
+    if (std::none_of(layout.tensors().begin(), layout.tensors().end(), known)) {
+      throw UserError(fmt::format("tensor {} is not one of this network's", t.name));
+    }
+  }
+  std::fill(flat.begin(), flat.end(), 0.0f);
+  for (std::size_t i = 0; i < layout.tensors().size(); ++i) {
+    const auto& shape = layout.tensors()[i];
+    const auto found =
+        std::find_if(tensors.begin(), tensors.end(), [&](auto& t) { return t.name == shape.name; });
+    if (found == tensors.end())
+      throw UserError(fmt::format("tensor {} of this network is missing", shape.name));
+    if (found->dims != shape.dims || found->values.size() != shape.elements()) {
+      throw UserError(fmt::format("tensor {} is {} and should be {}", shape.name, shape_text(found->dims),
+                                  shape_text(shape.dims)));
+    }
+    tensor_in(layout, i, flat.data())
+        .copy_(at::from_blob(const_cast<float*>(found->values.data()), shape.dims, at::kFloat));
+  }
+}
+
+}  // namespace capstan::models

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "capstan/base/flat_layout.h"
+#include "capstan/models/model.h"
+
+namespace capstan::models {
+
+// A model in flat memory. In a flat array every tensor is dense at its offset; tensors of four dimensions
+// are there in channels-last order (their shape stays NCHW), because convolutions run fastest on it.
+
+// Names and shapes of the parameters.
+FlatLayout layout_of(const Model& model);
+
+// A tensor of the layout as a view of the flat array, in the arena's order.
+at::Tensor tensor_in(const FlatLayout& layout, std::size_t tensor, float* flat);
+
+// Makes every parameter a view of `weights` (layout.size() elements), which must outlive the model or the
+// next binding, and which nothing writes through the model: it may be a read-only mapping.
+void bind_parameters(Model& model, const FlatLayout& layout, const float* weights);
+
+// Writes the parameters' values into the flat array, zeros into its gaps.
+void copy_parameters_out(const Model& model, const FlatLayout& layout, std::span<float> flat);
+
+// One tensor as files have it: C order of the logical shape.
+struct ExportedTensor {
+  std::string name;
+  std::vector<std::int64_t> dims;
+  std::vector<float> values;
+  friend bool operator==(const ExportedTensor&, const ExportedTensor&) = default;
+};
+
+std::vector<ExportedTensor> export_tensors(const FlatLayout& layout, std::span<const float> flat);
+
+// The inverse. Throws UserError that names the first tensor that is missing, unknown or of another shape.
+void import_tensors(const FlatLayout& layout, std::span<const ExportedTensor> tensors, std::span<float> flat);
+
+}  // namespace capstan::models

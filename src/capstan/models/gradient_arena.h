@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "capstan/base/flat_layout.h"
+#include "capstan/models/model.h"
+
+namespace capstan::models {
+
+// Brings each gradient into its place in one flat array, in the order of the weights (arena.h), while
+// backward still runs. From construction to destruction the model's gradients belong to the arena: nothing
+// accumulates. Model and array must outlive it. Not thread-safe; on_ready is called by the thread that runs
+// backward, and must not throw.
+class GradientArena {
+ public:
+  // `gradients` has layout.size() elements; its gaps are set to zero once and never written again.
+  GradientArena(Model& model, const FlatLayout& layout, std::span<float> gradients);
+  GradientArena(const GradientArena&) = delete;
+  GradientArena& operator=(const GradientArena&) = delete;
+  ~GradientArena();
+
+  const FlatLayout& layout() const { return layout_; }
+  std::span<float> gradients() const { return gradients_; }
+
+  // Called with a tensor's index as soon as its gradient is in place; empty for nobody.
+  void on_ready(std::function<void(std::size_t tensor)> callback) { ready_ = std::move(callback); }
+
+  // Gradients go to another array of the same size from now on. Not between begin() and finish().
+  void redirect(std::span<float> gradients);
+
+  // Around each backward pass. finish() sets to zero, and announces, every tensor that got no gradient in
+  // between, so that after it the array is exactly this pass's gradient.
+  void begin();
+  void finish();
+
+ private:
+  at::Tensor take(std::size_t tensor, const at::Tensor& gradient);
+
+  Model& model_;
+  const FlatLayout layout_;
+  std::span<float> gradients_;
+  std::function<void(std::size_t)> ready_;
+  std::vector<unsigned> hooks_;
+  std::vector<bool> in_place_;
+};
+
+}  // namespace capstan::models

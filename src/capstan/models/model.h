@@ -1,0 +1,31 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+namespace capstan::models {
+
+struct NamedTensor {
+  std::string name;
+  at::Tensor tensor;
+};
+
+// A network with its parameters and buffers. Not thread-safe.
+class Model {
+ public:
+  virtual ~Model() = default;
+
+  // Images of NxCxHxW, channels-last in memory, to logits of N x classes.
+  virtual at::Tensor forward(const at::Tensor& images) = 0;
+
+  // In the network's own order. The handles are the network's own tensors, not copies.
+  virtual const std::vector<NamedTensor>& parameters() const = 0;
+  virtual const std::vector<NamedTensor>& buffers() const = 0;
+
+  // Training mode (as after construction) or evaluation mode.
+  virtual void train(bool on) = 0;
+};
+
+}  // namespace capstan::models

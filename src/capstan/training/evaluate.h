@@ -1,0 +1,20 @@
+#pragma once
+
+#include <cstdint>
+
+#include "capstan/data/dataset.h"
+#include "capstan/models/model.h"
+
+namespace capstan::training {
+
+struct Evaluation {
+  double loss = 0;      // mean cross-entropy
+  double accuracy = 0;  // top-1, 0 … 1
+  std::uint64_t samples = 0;
+};
+
+// Runs the model, as its parameters are bound, over a whole split in evaluation mode; leaves it in training
+// mode.
+Evaluation evaluate(models::Model& model, const data::Split& split);
+
+}  // namespace capstan::training

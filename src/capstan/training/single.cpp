@@ -1,0 +1,64 @@
+#include "capstan/training/single.h"
+
+#include "capstan/base/time.h"
+#include "capstan/data/partition.h"
+#include "capstan/models/arena.h"
+#include "capstan/models/gradient_arena.h"
+#include "capstan/models/registry.h"
+#include "capstan/store/dense_shard.h"
+#include "capstan/training/batch.h"
+#include "capstan/training/step.h"
+
+namespace capstan::training {
+namespace {
+
+models::ModelOptions model_options(const data::ImageShape& shape, std::uint64_t seed) {
+  return {shape.channels, shape.height, shape.width, shape.classes, seed};
+}
+
+void apply(store::DenseShard& shard, std::uint64_t version, std::span<const float> gradients) {
+  const optimizer::Contribution whole[] = {{gradients.data(), 1.0f}};
+  for (std::size_t chunk = 0; chunk < shard.chunks(); ++chunk)
+    shard.apply_chunk(chunk, Version{version}, whole, {});
+}
+
+}  // namespace
+
+SingleResult train_single(const SingleOptions& options, const data::Dataset& dataset,
+                          const SingleCallbacks& callbacks) {
+  const auto model = models::make(options.network, model_options(dataset.train.shape, options.seed));
+  const auto layout = models::layout_of(*model);
+  SingleResult result{layout, store::ZeroedArray(layout.size())};
+  models::copy_parameters_out(*model, layout, result.weights);
+  models::bind_parameters(*model, layout, result.weights.data());
+  store::ZeroedArray gradients(layout.size());
+  models::GradientArena arena(*model, layout, gradients);
+  const optimizer::Optimizer rule(options.optimizer, options.schedule);
+  store::DenseShard shard(result.weights, rule);
+  data::Sampler sampler({dataset.train.count(), 1, options.batch_size}, 0, options.seed);
+
+  const auto start = SteadyClock::now();
+  for (std::uint64_t epoch = 0; epoch < options.epochs; ++epoch) {
+    for (std::uint64_t i = 0; i < sampler.steps_per_epoch(); ++i) {
+      if (options.max_steps > 0 && result.steps == options.max_steps) return result;
+      if (callbacks.stop && callbacks.stop->load(std::memory_order_relaxed)) {
+        result.stopped = true;
+        return result;
+      }
+      const auto step_start = SteadyClock::now();
+      const auto step = compute_gradients(*model, arena, gather(dataset.train, sampler.batch(epoch, i)));
+      apply(shard, result.steps, arena.gradients());
+      ++result.steps;
+      result.samples += step.samples;
+      const auto now = SteadyClock::now();
+      result.seconds = seconds(now - start);
+      if (callbacks.on_step) {
+        callbacks.on_step({result.steps, epoch, step.loss, step.samples, seconds(now - step_start)});
+      }
+    }
+    if (callbacks.on_epoch) callbacks.on_epoch(epoch, result.weights);
+  }
+  return result;
+}
+
+}  // namespace capstan::training

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+
+#include "capstan/base/flat_layout.h"
+#include "capstan/data/dataset.h"
+#include "capstan/optimizer/optimizer.h"
+#include "capstan/store/zeroed_array.h"
+
+namespace capstan::training {
+
+struct SingleOptions {
+  std::string network = "lenet";
+  std::uint64_t batch_size = 64;
+  std::uint64_t epochs = 15;
+  std::uint64_t max_steps = 0;  // no limit
+  std::uint64_t seed = 1;       // of the first weights and of the order of the samples
+  optimizer::Options optimizer;
+  optimizer::Schedule schedule;
+};
+
+struct SingleStep {
+  std::uint64_t step = 0;   // applied updates, this one included
+  std::uint64_t epoch = 0;  // from 0
+  double loss = 0;          // before the update
+  std::uint64_t samples = 0;
+  double seconds = 0;  // the whole step
+};
+
+// All may be empty. Called on the training thread.
+struct SingleCallbacks {
+  std::function<void(const SingleStep&)> on_step;
+  std::function<void(std::uint64_t epoch, std::span<const float> weights)>
+      on_epoch;                             // after each whole epoch
+  const std::atomic<bool>* stop = nullptr;  // looked at before each step
+};
+
+struct SingleResult {
+  FlatLayout layout;
+  store::ZeroedArray weights;  // in the arena's order
+  std::uint64_t steps = 0;
+  std::uint64_t samples = 0;
+  double seconds = 0;
+  bool stopped = false;
+};
+
+// Trains in this process without a server: the reference for speed-up and correctness. The samples, their
+// order and the update are those of a sync job with as large a global batch. The same options give the same
+// bits for the same number of threads. Throws UserError for a network that is unknown or does not fit.
+SingleResult train_single(const SingleOptions& options, const data::Dataset& dataset,
+                          const SingleCallbacks& callbacks);
+
+}  // namespace capstan::training

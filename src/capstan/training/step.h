@@ -1,0 +1,21 @@
+#pragma once
+
+#include <cstdint>
+
+#include "capstan/models/gradient_arena.h"
+#include "capstan/models/model.h"
+#include "capstan/training/batch.h"
+
+namespace capstan::training {
+
+struct StepResult {
+  double loss = 0;  // mean cross-entropy over the samples
+  std::uint64_t samples = 0;
+  double seconds = 0;  // forward and backward
+};
+
+// Forward, cross-entropy and backward: leaves the gradient of the batch's mean loss in the arena. An empty
+// batch is a zero gradient.
+StepResult compute_gradients(models::Model& model, models::GradientArena& arena, const Batch& batch);
+
+}  // namespace capstan::training

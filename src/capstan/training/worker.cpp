@@ -1,0 +1,47 @@
+#include "capstan/training/worker.h"
+
+#include "capstan/data/partition.h"
+#include "capstan/models/arena.h"
+#include "capstan/models/gradient_arena.h"
+#include "capstan/training/batch.h"
+#include "capstan/training/step.h"
+
+namespace capstan::training {
+namespace {
+
+// The step of its own sequence at which a worker that joins at this version goes on: 0 in a new job.
+std::uint64_t first_step(const client::WorkerClient& client, Version version) {
+  return client.strategy() == "async" ? version.value / client.workers() : version.value;
+}
+
+}  // namespace
+
+Result<WorkerResult> run_worker(client::WorkerClient& client, models::Model& model, const FlatLayout& layout,
+                                const data::Split& train, const WorkerOptions& options) {
+  auto update = client.pull();
+  if (!update) return update.status();
+  models::bind_parameters(model, layout, client.weights().data());
+  models::GradientArena arena(model, layout, client.gradients());
+  data::Sampler sampler({train.count(), client.workers(), options.batch_size}, client.rank().value,
+                        options.seed);
+
+  WorkerResult result;
+  const auto per_epoch = sampler.steps_per_epoch();
+  for (auto step = first_step(client, update->version); step < options.epochs * per_epoch; ++step) {
+    if (update->stop || (options.stop && options.stop->load(std::memory_order_relaxed))) break;
+    const auto computed =
+        compute_gradients(model, arena, gather(train, sampler.batch(step / per_epoch, step % per_epoch)));
+    update = client.push_pull(
+        {static_cast<std::uint32_t>(computed.samples), static_cast<float>(computed.loss), computed.seconds});
+    if (!update) return update.status();
+    ++result.steps;
+    result.samples += computed.samples;
+    result.loss = computed.loss;
+    result.compute_seconds += computed.seconds;
+  }
+  result.communication_seconds = client.communication_seconds();
+  client.leave();
+  return result;
+}
+
+}  // namespace capstan::training

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "capstan/base/status.h"
+#include "capstan/client/worker_client.h"
+#include "capstan/data/dataset.h"
+#include "capstan/models/model.h"
+
+namespace capstan::training {
+
+struct WorkerOptions {
+  std::uint64_t batch_size = 32;
+  std::uint64_t epochs = 15;
+  std::uint64_t seed = 1;
+  const std::atomic<bool>* stop = nullptr;  // looked at before each step
+};
+
+struct WorkerResult {
+  std::uint64_t steps = 0;
+  std::uint64_t samples = 0;
+  double loss = 0;  // of the last step
+  double compute_seconds = 0;
+  double communication_seconds = 0;
+};
+
+// A worker's loop on its part of the data: gradient, push, new weights, until its epochs are done, the
+// servers say stop or `stop` is set; then says good-bye. The model's parameters become views of the
+// client's weights and stay so. A failure is a lost server.
+Result<WorkerResult> run_worker(client::WorkerClient& client, models::Model& model, const FlatLayout& layout,
+                                const data::Split& train, const WorkerOptions& options);
+
+}  // namespace capstan::training

@@ -1,0 +1,181 @@
+#include "capstan/checkpoint/safetensors.h"
+
+#include <cmath>
+#include <cstring>
+#include <numeric>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "capstan/base/random.h"
+#include "capstan/base/user_error.h"
+#include "temporary_folder.h"
+
+namespace capstan::checkpoint {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::ThrowsMessage;
+
+Safetensors parse(const std::string& bytes) {
+  // A buffer of exactly this size, so that a sanitizer sees a read past its end.
+  const std::vector<char> exact(bytes.begin(), bytes.end());
+  return parse_safetensors(std::as_bytes(std::span(exact)), "test.safetensors");
+}
+
+std::string file_with(const std::string& header, const std::string& body) {
+  std::string length(8, '\0');
+  for (std::size_t i = 0; i < 8; ++i) length[i] = static_cast<char>(header.size() >> (8 * i));
+  return length + header + body;
+}
+
+std::uint64_t elements(const std::vector<std::int64_t>& dims) {
+  return std::accumulate(dims.begin(), dims.end(), std::uint64_t{1},
+                         [](auto a, auto d) { return a * static_cast<std::uint64_t>(d); });
+}
+
+// A good file with two tensors.
+std::string small_file() {
+  return file_with(R"({"__metadata__":{"step":"3"},"a":{"dtype":"F32","shape":[2,1],"data_offsets":[0,8]},)"
+                   R"("b":{"dtype":"F32","shape":[],"data_offsets":[8,12]}})",
+                   std::string("\0\0\x80?\0\0\0@\0\0@@", 12));
+}
+
+TEST(Safetensors, ReadsAFileMadeByAnotherWriter) {
+  const auto golden = read_safetensors(CAPSTAN_SOURCE_DIR "/tests/reference/golden.safetensors");
+  EXPECT_EQ(golden.metadata, (Metadata{{"format", "pt"}, {"step", "12"}}));
+  ASSERT_EQ(golden.tensors.size(), 4u);
+  EXPECT_EQ(golden.tensors[0], (Tensor{"ünïcode", {1}, {-0.0f}}));
+  EXPECT_TRUE(std::signbit(golden.tensors[0].values[0]));
+  EXPECT_EQ(golden.tensors[1], (Tensor{"scalar", {}, {7.0f}}));
+  EXPECT_EQ(golden.tensors[2], (Tensor{"empty", {0, 4}, {}}));
+  EXPECT_EQ(golden.tensors[3], (Tensor{"layer.weight", {2, 3}, {0.5f, -1.0f, 2.0f, 3.25f, -4.0f, 1e-3f}}));
+}
+
+TEST(Safetensors, WritesWhatAnotherReaderReads) {
+  const TemporaryFolder folder;
+  const std::vector<float> a = {1, 2, 3, 4, 5, 6}, b = {-1};
+  write_safetensors(folder / "x", std::vector<TensorView>{{"a", {3, 2}, a}, {"b \"q\"", {1}, b}},
+                    {{"k", "v"}});
+
+  const auto bytes = contents(folder / "x");
+  std::uint64_t length = 0;
+  std::memcpy(&length, bytes.data(), 8);
+  EXPECT_EQ(length % 8, 0u);
+  const auto header = nlohmann::json::parse(bytes.substr(8, length));
+  EXPECT_EQ(header.size(), 3u);
+  EXPECT_EQ(header["__metadata__"], (nlohmann::json{{"k", "v"}}));
+  EXPECT_EQ(header["a"], (nlohmann::json{{"dtype", "F32"}, {"shape", {3, 2}}, {"data_offsets", {0, 24}}}));
+  EXPECT_EQ(header["b \"q\""]["data_offsets"], (nlohmann::json{24, 28}));
+  ASSERT_EQ(bytes.size(), 8 + length + 28);
+  std::vector<float> values(7);
+  std::memcpy(values.data(), bytes.data() + 8 + length, 28);
+  EXPECT_THAT(values, testing::ElementsAre(1, 2, 3, 4, 5, 6, -1));
+}
+
+TEST(Safetensors, RoundTrip) {
+  const TemporaryFolder folder;
+  Safetensors file{{{"one", {2, 2}, {1, 2, 3, 4}}, {"none", {0}, {}}, {"two", {}, {5}}}, {{"seed", "1"}}};
+  std::vector<TensorView> views;
+  for (const auto& t : file.tensors) views.push_back({t.name, t.dims, t.values});
+  write_safetensors(folder / "x", views, file.metadata);
+  EXPECT_EQ(read_safetensors(folder / "x"), file);
+  write_safetensors(folder / "x", {});
+  EXPECT_EQ(read_safetensors(folder / "x"), Safetensors{});
+}
+
+TEST(Safetensors, EveryTruncationIsRefused) {
+  const auto good = small_file();
+  ASSERT_EQ(parse(good).tensors.size(), 2u);
+  for (std::size_t cut = 0; cut < good.size(); ++cut)
+    EXPECT_THROW(parse(good.substr(0, cut)), UserError) << cut;
+  EXPECT_THROW(parse(good + "x"), UserError);
+}
+
+// Whatever a damaged file is taken for, what comes out of it lies within it.
+TEST(Safetensors, EveryDamageIsRefusedOrInBounds) {
+  const auto good = small_file();
+  Random random(1);
+  int refused = 0, taken = 0;
+  for (std::size_t round = 0; round < 20'000; ++round) {
+    auto bytes = good;
+    if (round < 256 * 8) {
+      bytes[round / 256] = static_cast<char>(round % 256);  // every value of every byte of the length
+    } else {
+      for (auto flips = 1 + random.below(3); flips-- > 0;) {
+        bytes[random.below(bytes.size())] =
+            static_cast<char>(random.below(2) ? random.below(256) : 32 + random.below(96));
+      }
+    }
+    try {
+      const auto file = parse(bytes);
+      ++taken;
+      std::size_t total = 0;
+      for (const auto& t : file.tensors) {
+        ASSERT_EQ(elements(t.dims), t.values.size());
+        total += t.values.size();
+      }
+      ASSERT_LE(total * sizeof(float), bytes.size());
+    } catch (const UserError&) {
+      ++refused;
+    }
+  }
+  EXPECT_GT(refused, 1000);
+  EXPECT_GT(taken, 100);
+}
+
+TEST(Safetensors, NamesTheFileAndTheFault) {
+  const auto tensor = [](const std::string& dtype, const std::string& shape, const std::string& offsets) {
+    return R"({"w":{"dtype":")" + dtype + R"(","shape":)" + shape + R"(,"data_offsets":)" + offsets + "}}";
+  };
+  const std::pair<std::string, std::string> faults[] = {
+      {"[]", "not a JSON object"},
+      {"{\"a\":", "not a JSON object"},
+      {std::string(100'000, '['), "not a JSON object"},
+      {R"({"w":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"w":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})",
+       "each name once"},
+      {R"({"w":{"dtype":"F32","shape":[1],"data_offsets":[0,4],"x":)" + std::string(50, '[') +
+           std::string(50, ']') + "}}",
+       "not a JSON object"},
+      {R"({"__metadata__":3})", "__metadata__"},
+      {R"({"__metadata__":{"a":3}})", "'a' is not a string"},
+      {R"({"w":3})", "tensor 'w': dtype, shape and data_offsets"},
+      {tensor("F16", "[2]", "[0,4]"), "tensor 'w': its dtype is not F32"},
+      {tensor("F32", "1", "[0,4]"), "its shape is not an array"},
+      {tensor("F32", "[-1]", "[0,4]"), "something else than sizes"},
+      {tensor("F32", "[1.5]", "[0,4]"), "something else than sizes"},
+      {tensor("F32", "[4294967296,4294967296]", "[0,4]"), "larger than any file"},
+      {tensor("F32", "[9223372036854775807]", "[0,4]"), "larger than any file"},
+      {tensor("F32", "[1]", "[0]"), "not two numbers"},
+      {tensor("F32", "[1]", "[4,0]"), "outside the file"},
+      {tensor("F32", "[2]", "[0,8]"), "outside the file"},
+      {tensor("F32", "[1]", "[0,18446744073709551615]"), "outside the file"},
+      {tensor("F32", "[2]", "[0,4]"), "differ in size"},
+      {tensor("F32", "[0]", "[4,4]"), "gap or overlaps"},
+      {R"({})", "4 bytes follow the last tensor"},
+      {R"({"v":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"w":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})",
+       "gap or overlaps"},
+  };
+  for (const auto& [header, fault] : faults) {
+    const auto bytes = file_with(header, "1234");
+    EXPECT_THAT([&] { parse(bytes); },
+                ThrowsMessage<UserError>(AllOf(HasSubstr("test.safetensors"), HasSubstr(fault))))
+        << header.substr(0, 200);
+  }
+}
+
+TEST(Safetensors, AFileThatIsNotThereOrNoFileIsNamed) {
+  const TemporaryFolder folder;
+  EXPECT_THAT([&] { read_safetensors(folder / "none"); },
+              ThrowsMessage<UserError>(AllOf(HasSubstr("none"), HasSubstr("No such file"))));
+  EXPECT_THAT([&] { read_safetensors(folder / "."); },
+              ThrowsMessage<UserError>(HasSubstr("not a regular file")));
+  std::ofstream(folder / "empty");
+  EXPECT_THAT([&] { read_safetensors(folder / "empty"); },
+              ThrowsMessage<UserError>(HasSubstr("shorter than 8 bytes")));
+}
+
+}  // namespace
+}  // namespace capstan::checkpoint

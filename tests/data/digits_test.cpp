@@ -1,0 +1,59 @@
+#include <cmath>
+#include <fstream>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "capstan/data/dataset.h"
+
+namespace capstan::data {
+namespace {
+
+TEST(Digits, EveryFifthOf1797IsHeldOut) {
+  const auto digits = load({"digits", "", 1});
+  EXPECT_EQ(digits.train.count(), 1438u);
+  EXPECT_EQ(digits.test.count(), 359u);
+  EXPECT_EQ(digits.train.shape, (ImageShape{1, 28, 28, 10}));
+  EXPECT_EQ(digits.test.shape, digits.train.shape);
+  EXPECT_EQ(digits.train.pixels.size(), 1438u * 784);
+  EXPECT_EQ(digits.test.pixels.size(), 359u * 784);
+  std::vector<int> per_class(10);
+  for (const auto label : digits.train.labels) ++per_class.at(static_cast<std::size_t>(label));
+  for (const auto n : per_class) EXPECT_GT(n, 100);
+}
+
+// tests/reference/digits_scaled.json is PyTorch's bilinear interpolation, written by make_digits.py.
+TEST(Digits, AreScaledAsPyTorchScales) {
+  const auto digits = load({"digits", "", 1});
+  std::ifstream file(CAPSTAN_SOURCE_DIR "/tests/reference/digits_scaled.json");
+  const auto reference = nlohmann::json::parse(file);
+  const auto expect_equal = [&](const Split& split, std::size_t place, const char* sample) {
+    const auto& expected = reference.at(sample);
+    EXPECT_EQ(split.labels[place], expected.at("label").get<std::int64_t>());
+    const auto image = split.image(place);
+    for (std::size_t p = 0; p < image.size(); ++p) {
+      ASSERT_NEAR(image[p], expected.at("pixels").at(p).get<double>(), 0.501)
+          << "pixel " << p << " of " << sample;
+    }
+  };
+  expect_equal(digits.train, 0, "0");
+  expect_equal(digits.train, 4, "5");
+  expect_equal(digits.test, 1, "9");
+}
+
+TEST(Digits, TrainingPixelsHaveMeanZeroAndDeviationOne) {
+  const auto digits = load({"digits", "", 1});
+  double sum = 0, squares = 0;
+  for (const auto p : digits.train.pixels) {
+    const double x = digits.train.levels.at(0)[p];
+    sum += x;
+    squares += x * x;
+  }
+  const auto n = static_cast<double>(digits.train.pixels.size());
+  EXPECT_NEAR(sum / n, 0, 1e-5);
+  EXPECT_NEAR(squares / n, 1, 1e-5);
+  EXPECT_EQ(digits.test.levels, digits.train.levels);
+}
+
+}  // namespace
+}  // namespace capstan::data

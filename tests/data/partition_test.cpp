@@ -1,0 +1,124 @@
+#include "capstan/data/partition.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include <gtest/gtest.h>
+
+namespace capstan::data {
+namespace {
+
+using Indices = std::vector<std::uint32_t>;
+
+constexpr std::uint64_t kSamples[] = {1, 2, 7, 64, 65, 100, 1438};
+constexpr std::uint64_t kWorkers[] = {1, 2, 3, 5, 8};
+constexpr std::uint64_t kBatches[] = {1, 3, 32};
+
+template <class Body>
+void for_many(Body body) {
+  for (const auto samples : kSamples) {
+    for (const auto workers : kWorkers) {
+      for (const auto batch : kBatches) {
+        SCOPED_TRACE(testing::Message() << samples << " samples, " << workers << " workers, batch " << batch);
+        body(Partition{samples, workers, batch});
+      }
+    }
+  }
+}
+
+// What all workers see in one step, in rank order.
+Indices all_workers(const Partition& partition, std::uint64_t seed, std::uint64_t epoch, std::uint64_t step) {
+  Indices seen;
+  for (std::uint64_t rank = 0; rank < partition.workers; ++rank) {
+    Sampler sampler(partition, rank, seed);
+    const auto batch = sampler.batch(epoch, step);
+    seen.insert(seen.end(), batch.begin(), batch.end());
+  }
+  return seen;
+}
+
+TEST(Partition, EverySampleComesExactlyOncePerEpoch) {
+  for_many([](const Partition& partition) {
+    Indices seen;
+    for (std::uint64_t step = 0; step < partition.steps_per_epoch(); ++step) {
+      const auto part = all_workers(partition, 5, 2, step);
+      seen.insert(seen.end(), part.begin(), part.end());
+    }
+    std::sort(seen.begin(), seen.end());
+    Indices expected(partition.samples);
+    std::iota(expected.begin(), expected.end(), 0u);
+    EXPECT_EQ(seen, expected);
+  });
+}
+
+TEST(Partition, WorkersTogetherSeeWhatOneWorkerWithTheGlobalBatchSees) {
+  for_many([](const Partition& partition) {
+    const Partition one{partition.samples, 1, partition.workers * partition.batch};
+    ASSERT_EQ(partition.steps_per_epoch(), one.steps_per_epoch());
+    for (std::uint64_t step = 0; step < one.steps_per_epoch(); ++step) {
+      EXPECT_EQ(all_workers(partition, 9, 1, step), all_workers(one, 9, 1, step)) << "step " << step;
+    }
+  });
+}
+
+TEST(Partition, AWholeBatchIsTheSameForAllAndAPartialOneDiffersByOneAtMost) {
+  for_many([](const Partition& partition) {
+    for (std::uint64_t step = 0; step < partition.steps_per_epoch(); ++step) {
+      std::uint64_t least = partition.batch, most = 0;
+      for (std::uint64_t rank = 0; rank < partition.workers; ++rank) {
+        least = std::min(least, partition.slice(step, rank).size());
+        most = std::max(most, partition.slice(step, rank).size());
+      }
+      EXPECT_LE(most, partition.batch);
+      EXPECT_LE(most - least, 1u);
+      const bool whole = step + 1 < partition.steps_per_epoch();
+      EXPECT_TRUE(!whole || least == partition.batch);
+    }
+  });
+}
+
+TEST(Partition, StepsAreRoundedUp) {
+  EXPECT_EQ((Partition{1438, 2, 32}.steps_per_epoch()), 23u);
+  EXPECT_EQ((Partition{128, 2, 32}.steps_per_epoch()), 2u);
+  EXPECT_EQ((Partition{129, 2, 32}.steps_per_epoch()), 3u);
+}
+
+TEST(Partition, TheOrderFollowsSeedAndEpochAndNothingElse) {
+  const auto order = epoch_order(1000, 1, 0);
+  EXPECT_EQ(order, epoch_order(1000, 1, 0));
+  EXPECT_NE(order, epoch_order(1000, 1, 1));
+  EXPECT_NE(order, epoch_order(1000, 2, 0));
+}
+
+// Over many epochs each sample stands equally often at each place: chi-square with 5·5 = 25 degrees of
+// freedom (6x6 table with fixed margins) exceeds 60 by chance once in 10,000 seeds, and the seed is fixed.
+TEST(Partition, TheOrderIsUniform) {
+  constexpr int kEpochs = 6000, kPlaces = 6;
+  double counts[kPlaces][kPlaces] = {};
+  for (int epoch = 0; epoch < kEpochs; ++epoch) {
+    const auto order = epoch_order(kPlaces, 3, static_cast<std::uint64_t>(epoch));
+    for (int place = 0; place < kPlaces; ++place) counts[place][order[static_cast<std::size_t>(place)]] += 1;
+  }
+  double chi_square = 0;
+  const double expected = double{kEpochs} / kPlaces;
+  for (const auto& row : counts) {
+    for (const auto n : row) chi_square += (n - expected) * (n - expected) / expected;
+  }
+  EXPECT_LT(chi_square, 60);
+}
+
+TEST(Sampler, FollowsTheEpochAskedForInAnyOrder) {
+  const Partition partition{100, 2, 8};
+  Sampler sampler(partition, 1, 4);
+  for (const std::uint64_t epoch : {0, 1, 0, 7}) {
+    const auto order = epoch_order(100, 4, epoch);
+    const auto slice = partition.slice(3, 1);
+    const auto batch = sampler.batch(epoch, 3);
+    EXPECT_EQ(Indices(batch.begin(), batch.end()),
+              Indices(order.begin() + static_cast<std::ptrdiff_t>(slice.begin),
+                      order.begin() + static_cast<std::ptrdiff_t>(slice.end)));
+  }
+}
+
+}  // namespace
+}  // namespace capstan::data

@@ -1,0 +1,121 @@
+#include "capstan/models/arena.h"
+
+#include <vector>
+
+#include <ATen/ATen.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "capstan/base/user_error.h"
+#include "capstan/models/registry.h"
+
+namespace capstan::models {
+namespace {
+
+using testing::HasSubstr;
+using testing::ThrowsMessage;
+
+std::vector<float> flat_weights(const Model& model) {
+  std::vector<float> flat(layout_of(model).size(), -1);
+  copy_parameters_out(model, layout_of(model), flat);
+  return flat;
+}
+
+TEST(Arena, HoldsConvolutionsInChannelsLastOrder) {
+  const auto model = make("lenet", {});
+  const auto layout = layout_of(*model);
+  const auto flat = flat_weights(*model);
+  const auto weight = model->parameters()[2].tensor;  // conv2.weight
+  ASSERT_EQ(weight.sizes(), (at::IntArrayRef{50, 20, 5, 5}));
+  const auto value = weight.accessor<float, 4>();
+  auto at = layout.offset(2);
+  for (int out = 0; out < 50; ++out) {
+    for (int y = 0; y < 5; ++y) {
+      for (int x = 0; x < 5; ++x) {
+        for (int in = 0; in < 20; ++in) ASSERT_EQ(flat[at++], value[out][in][y][x]);
+      }
+    }
+  }
+}
+
+TEST(Arena, GapsAreZero) {
+  const auto model = make("lenet", {});
+  const auto layout = layout_of(*model);
+  const auto flat = flat_weights(*model);
+  std::vector<bool> used(layout.size());
+  for (std::size_t i = 0; i < layout.tensors().size(); ++i) {
+    for (auto at = layout.range(i).begin; at < layout.range(i).end; ++at) used[at] = true;
+  }
+  ASSERT_LT(layout.parameters(), layout.size());
+  for (std::size_t at = 0; at < flat.size(); ++at) EXPECT_TRUE(used[at] || flat[at] == 0) << at;
+}
+
+TEST(Arena, ABoundModelComputesWhatTheModelComputed) {
+  const auto model = make("lenet", {});
+  const auto layout = layout_of(*model);
+  const auto flat = flat_weights(*model);
+  const auto images = at::randn({6, 1, 28, 28});
+  const auto before = model->forward(images).detach();
+  bind_parameters(*model, layout, flat.data());
+  EXPECT_TRUE(at::allclose(model->forward(images).detach(), before, 1e-5, 1e-6));
+  for (std::size_t i = 0; i < layout.tensors().size(); ++i) {
+    const auto& p = model->parameters()[i].tensor;
+    EXPECT_EQ(p.data_ptr<float>(), flat.data() + layout.offset(i));
+    EXPECT_TRUE(p.requires_grad() && p.is_leaf());
+  }
+}
+
+TEST(Arena, ABoundModelFollowsTheArray) {
+  const auto model = make("mlp", {});
+  auto flat = flat_weights(*model);
+  bind_parameters(*model, layout_of(*model), flat.data());
+  std::fill(flat.begin(), flat.end(), 0.0f);
+  EXPECT_EQ(model->forward(at::randn({2, 1, 28, 28})).abs().sum().item<float>(), 0);
+}
+
+TEST(Arena, ExportIsTheLogicalOrder) {
+  const auto model = make("lenet", {});
+  const auto exported = export_tensors(layout_of(*model), flat_weights(*model));
+  ASSERT_EQ(exported.size(), model->parameters().size());
+  for (std::size_t i = 0; i < exported.size(); ++i) {
+    const auto plain = model->parameters()[i].tensor.detach().contiguous();
+    EXPECT_EQ(exported[i].name, model->parameters()[i].name);
+    EXPECT_EQ(at::IntArrayRef(exported[i].dims), plain.sizes());
+    ASSERT_EQ(static_cast<std::int64_t>(exported[i].values.size()), plain.numel());
+    EXPECT_EQ(std::memcmp(exported[i].values.data(), plain.data_ptr<float>(), plain.nbytes()), 0);
+  }
+}
+
+TEST(Arena, ImportIsTheInverseOfExport) {
+  const auto model = make("lenet", {});
+  const auto layout = layout_of(*model);
+  const auto flat = flat_weights(*model);
+  auto exported = export_tensors(layout, flat);
+  std::reverse(exported.begin(), exported.end());  // files may have any order
+  std::vector<float> back(layout.size(), -1);
+  import_tensors(layout, exported, back);
+  EXPECT_EQ(back, flat);
+}
+
+TEST(Arena, ImportNamesTheTensorThatDoesNotFit) {
+  const auto model = make("mlp", {});
+  const auto layout = layout_of(*model);
+  std::vector<float> flat(layout.size());
+  const auto good = export_tensors(layout, flat);
+
+  auto missing = good;
+  missing.erase(missing.begin() + 1);
+  EXPECT_THAT([&] { import_tensors(layout, missing, flat); },
+              ThrowsMessage<UserError>(HasSubstr("fc1.bias")));
+  auto unknown = good;
+  unknown[0].name = "fc9.weight";
+  EXPECT_THAT([&] { import_tensors(layout, unknown, flat); },
+              ThrowsMessage<UserError>(HasSubstr("fc9.weight")));
+  auto reshaped = good;
+  reshaped[0].dims = {784, 128};
+  EXPECT_THAT([&] { import_tensors(layout, reshaped, flat); },
+              ThrowsMessage<UserError>(HasSubstr("fc1.weight is 784x128 and should be 128x784")));
+}
+
+}  // namespace
+}  // namespace capstan::models

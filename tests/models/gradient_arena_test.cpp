@@ -1,0 +1,180 @@
+#include "capstan/models/gradient_arena.h"
+
+#include <cstring>
+#include <vector>
+
+#include <ATen/ATen.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+
+#include "capstan/models/arena.h"
+#include "capstan/models/registry.h"
+
+namespace capstan::models {
+namespace {
+
+using testing::ElementsAre;
+
+struct Problem {
+  at::Tensor images = at::randn({8, 1, 28, 28});
+  at::Tensor labels = at::randint(10, {8}, at::kLong);
+
+  at::Tensor loss(Model& model) const { return at::cross_entropy_loss(model.forward(images), labels); }
+};
+
+// A model with a parameter that forward does not use, and one that it uses twice.
+class Uneven : public Model {
+ public:
+  at::Tensor forward(const at::Tensor& x) override {
+    const auto& twice = parameters_[0].tensor;
+    return at::mm(at::mm(x, twice), twice);
+  }
+  const std::vector<NamedTensor>& parameters() const override { return parameters_; }
+  const std::vector<NamedTensor>& buffers() const override { return buffers_; }
+  void train(bool) override {}
+
+ private:
+  std::vector<NamedTensor> parameters_ = {{"twice", at::randn({3, 3}).requires_grad_()},
+                                          {"unused", at::randn({5}).requires_grad_()}};
+  std::vector<NamedTensor> buffers_;
+};
+
+void expect_equals_autograd(const std::vector<float>& flat, const FlatLayout& layout,
+                            const Model& reference) {
+  const auto exported = export_tensors(layout, flat);
+  for (std::size_t i = 0; i < exported.size(); ++i) {
+    const auto& p = reference.parameters()[i].tensor;
+    const auto ours =
+        at::from_blob(const_cast<float*>(exported[i].values.data()), exported[i].dims, at::kFloat);
+    EXPECT_TRUE(at::allclose(ours, p.grad(), 1e-4, 1e-6)) << exported[i].name;
+  }
+}
+
+TEST(GradientArena, HoldsWhatAutogradComputes) {
+  for (const auto* name : {"lenet", "mlp"}) {
+    const Problem problem;
+    const auto reference = make(name, {});  // plain: not bound, NCHW
+    problem.loss(*reference).backward();
+
+    const auto model = make(name, {});
+    const auto layout = layout_of(*model);
+    std::vector<float> weights(layout.size()), gradients(layout.size(), -1);
+    copy_parameters_out(*model, layout, weights);
+    bind_parameters(*model, layout, weights.data());
+    GradientArena arena(*model, layout, gradients);
+    for (int pass = 0; pass < 3; ++pass) {  // nothing accumulates from one pass to the next
+      arena.begin();
+      problem.loss(*model).backward();
+      arena.finish();
+      expect_equals_autograd(gradients, layout, *reference);
+      for (const auto& p : model->parameters()) EXPECT_FALSE(p.tensor.grad().defined());
+    }
+    EXPECT_EQ(gradients.back(), 0) << "the gap after the last bias";
+  }
+}
+
+TEST(GradientArena, WorksOnReadOnlyWeights) {
+  const Problem problem;
+  const auto model = make("lenet", {});
+  const auto layout = layout_of(*model);
+  const auto bytes = layout.size() * sizeof(float);
+  void* const mapping = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(mapping, MAP_FAILED);
+  auto* const weights = static_cast<float*>(mapping);
+  copy_parameters_out(*model, layout, {weights, layout.size()});
+  ASSERT_EQ(::mprotect(mapping, bytes, PROT_READ), 0);
+  bind_parameters(*model, layout, weights);
+  std::vector<float> gradients(layout.size());
+  {
+    GradientArena arena(*model, layout, gradients);
+    arena.begin();
+    problem.loss(*model).backward();
+    arena.finish();
+  }
+  const auto reference = make("lenet", {});
+  problem.loss(*reference).backward();
+  expect_equals_autograd(gradients, layout, *reference);
+  ::munmap(mapping, bytes);
+}
+
+TEST(GradientArena, AnnouncesEachTensorOnceWhenItIsInPlaceLastLayerFirst) {
+  const Problem problem;
+  const auto model = make("lenet", {});
+  const auto layout = layout_of(*model);
+  std::vector<float> gradients(layout.size());
+  GradientArena arena(*model, layout, gradients);
+  std::vector<std::size_t> order;
+  std::vector<std::vector<float>> seen(layout.tensors().size());
+  arena.on_ready([&](std::size_t i) {
+    order.push_back(i);
+    seen[i].assign(gradients.begin() + layout.range(i).begin, gradients.begin() + layout.range(i).end);
+  });
+  arena.begin();
+  problem.loss(*model).backward();
+  EXPECT_EQ(order.size(), layout.tensors().size()) << "all are announced while backward runs";
+  arena.finish();
+
+  ASSERT_EQ(order.size(), layout.tensors().size());
+  for (std::size_t i = 0; i < seen.size(); ++i) {
+    const auto range = layout.range(i);
+    EXPECT_EQ(seen[i], std::vector<float>(gradients.begin() + range.begin, gradients.begin() + range.end))
+        << i;
+  }
+  for (auto& i : order) i /= 2;  // weight and bias of one layer come in either order
+  EXPECT_THAT(order, ElementsAre(3, 3, 2, 2, 1, 1, 0, 0));
+}
+
+TEST(GradientArena, ATensorWithoutGradientIsZeroAndAnnounced) {
+  Uneven model;
+  const auto layout = layout_of(model);
+  std::vector<float> gradients(layout.size(), 7);
+  GradientArena arena(model, layout, gradients);
+  std::vector<std::size_t> order;
+  arena.on_ready([&](std::size_t i) { order.push_back(i); });
+  const auto x = at::randn({4, 3});
+  arena.begin();
+  model.forward(x).sum().backward();
+  arena.finish();
+  EXPECT_THAT(order, ElementsAre(0, 1));
+  for (auto i = layout.range(1).begin; i < layout.range(1).end; ++i) EXPECT_EQ(gradients[i], 0);
+
+  // d/dW Σ (xWW) = xᵀ (1 Wᵀ) + (xW)ᵀ 1
+  const auto w = model.parameters()[0].tensor.detach();
+  const auto ones = at::ones({4, 3});
+  const auto expected = at::mm(x.t(), at::mm(ones, w.t())) + at::mm(at::mm(x, w).t(), ones);
+  EXPECT_TRUE(at::allclose(at::from_blob(gradients.data(), {3, 3}, at::kFloat), expected, 1e-4, 1e-5));
+}
+
+TEST(GradientArena, RedirectChangesTheArray) {
+  const Problem problem;
+  const auto model = make("mlp", {});
+  const auto layout = layout_of(*model);
+  std::vector<float> first(layout.size(), 1), second(layout.size(), 2);
+  GradientArena arena(*model, layout, first);
+  const auto pass = [&] {
+    arena.begin();
+    problem.loss(*model).backward();
+    arena.finish();
+  };
+  pass();
+  const auto kept = first;
+  arena.redirect(second);
+  pass();
+  EXPECT_EQ(first, kept);
+  EXPECT_EQ(second, kept);
+}
+
+TEST(GradientArena, LeavesTheModelAsItWas) {
+  const Problem problem;
+  const auto model = make("mlp", {});
+  const auto layout = layout_of(*model);
+  std::vector<float> gradients(layout.size(), 0);
+  { GradientArena arena(*model, layout, gradients); }
+  problem.loss(*model).backward();
+  EXPECT_EQ(gradients, std::vector<float>(layout.size(), 0));
+  EXPECT_TRUE(model->parameters()[0].tensor.grad().defined());
+}
+
+}  // namespace
+}  // namespace capstan::models

@@ -1,0 +1,61 @@
+#include "capstan/training/batch.h"
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+namespace capstan::training {
+namespace {
+
+data::Split random_split(const data::ImageShape& shape, std::size_t count) {
+  data::Split split;
+  split.shape = shape;
+  for (std::size_t i = 0; i < count * shape.pixels(); ++i)
+    split.pixels.push_back(static_cast<std::uint8_t>(i * 37 % 251));
+  for (std::size_t i = 0; i < count; ++i)
+    split.labels.push_back(static_cast<std::int64_t>(i) % shape.classes);
+  for (int c = 0; c < shape.channels; ++c) split.levels.push_back(data::normalised_levels(0.1 * c, 0.5));
+  return split;
+}
+
+TEST(Batch, HoldsTheSamplesAskedForInOrderNormalised) {
+  const auto split = random_split({3, 4, 5, 7}, 10);
+  const std::vector<std::uint32_t> indices = {7, 0, 7, 9};
+  const auto batch = gather(split, indices);
+  ASSERT_EQ(batch.images.sizes(), (at::IntArrayRef{4, 3, 4, 5}));
+  const auto value = batch.images.accessor<float, 4>();
+  for (int n = 0; n < 4; ++n) {
+    EXPECT_EQ(batch.labels[n].item<std::int64_t>(), split.labels[indices[n]]);
+    for (int c = 0; c < 3; ++c) {
+      for (int y = 0; y < 4; ++y) {
+        for (int x = 0; x < 5; ++x) {
+          const auto pixel = split.pixels[indices[n] * 60 + (y * 5 + x) * 3 + c];
+          ASSERT_NEAR(value[n][c][y][x], (pixel / 255.0 - 0.1 * c) / 0.5, 1e-6);
+        }
+      }
+    }
+  }
+}
+
+TEST(Batch, IsChannelsLast) {
+  const auto coloured = gather_run(random_split({3, 4, 5, 7}, 2), 0, 2);
+  EXPECT_TRUE(coloured.images.is_contiguous(at::MemoryFormat::ChannelsLast));
+  const auto grey = gather_run(random_split({1, 4, 5, 7}, 2), 0, 2);
+  EXPECT_EQ(grey.images.suggest_memory_format(), at::MemoryFormat::ChannelsLast);
+}
+
+TEST(Batch, ARunIsTheSplitsOwnOrder) {
+  const auto split = random_split({1, 2, 2, 5}, 6);
+  const auto run = gather_run(split, 2, 3);
+  const auto same = gather(split, std::vector<std::uint32_t>{2, 3, 4});
+  EXPECT_TRUE(at::equal(run.images, same.images));
+  EXPECT_TRUE(at::equal(run.labels, same.labels));
+}
+
+TEST(Batch, MayBeEmpty) {
+  const auto batch = gather(random_split({1, 2, 2, 5}, 6), {});
+  EXPECT_EQ(batch.size(), 0);
+  EXPECT_EQ(batch.images.sizes(), (at::IntArrayRef{0, 1, 2, 2}));
+}
+
+}  // namespace
+}  // namespace capstan::training

@@ -1,0 +1,169 @@
+#include "capstan/training/single.h"
+
+#include <cstring>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <torch/nn/modules/conv.h>
+#include <torch/nn/modules/linear.h>
+#include <torch/optim/sgd.h>
+
+#include "capstan/base/user_error.h"
+#include "capstan/data/partition.h"
+#include "capstan/models/arena.h"
+
+namespace capstan::training {
+namespace {
+
+SingleOptions short_run(std::uint64_t steps) {
+  SingleOptions options;
+  options.max_steps = steps;
+  options.batch_size = 32;
+  options.optimizer.lr = 0.05;
+  options.optimizer.momentum = 0.9;
+  options.optimizer.weight_decay = 1e-4;
+  return options;
+}
+
+std::vector<float> copy_of(std::span<const float> weights) {
+  return {weights.begin(), weights.end()};
+}
+
+// The same training in plain libtorch: its modules, its optimizer, NCHW, samples normalised by hand.
+class PlainTraining {
+ public:
+  explicit PlainTraining(const SingleOptions& options) : options_(options) {
+    at::manual_seed(options.seed);
+    conv1_ = torch::nn::Conv2d(1, 20, 5);
+    conv2_ = torch::nn::Conv2d(20, 50, 5);
+    fc1_ = torch::nn::Linear(800, 500);
+    fc2_ = torch::nn::Linear(500, 10);
+    for (auto* module :
+         std::initializer_list<torch::nn::Module*>{conv1_.get(), conv2_.get(), fc1_.get(), fc2_.get()}) {
+      for (auto& p : module->parameters()) parameters_.push_back(p);
+    }
+  }
+
+  // Losses of each step.
+  std::vector<double> run(const data::Split& split) {
+    torch::optim::SGD sgd(parameters_, torch::optim::SGDOptions(options_.optimizer.lr)
+                                           .momentum(options_.optimizer.momentum)
+                                           .weight_decay(options_.optimizer.weight_decay));
+    std::vector<double> losses;
+    for (std::uint64_t epoch = 0; losses.size() < options_.max_steps; ++epoch) {
+      const auto order = data::epoch_order(split.count(), options_.seed, epoch);
+      for (std::size_t at = 0; at < order.size() && losses.size() < options_.max_steps;
+           at += options_.batch_size) {
+        const auto end = std::min(at + options_.batch_size, order.size());
+        sgd.zero_grad();
+        auto loss = loss_of(split, {order.data() + at, end - at});
+        loss.backward();
+        sgd.step();
+        losses.push_back(loss.item<float>());
+      }
+    }
+    return losses;
+  }
+
+  const std::vector<at::Tensor>& parameters() const { return parameters_; }
+
+ private:
+  at::Tensor loss_of(const data::Split& split, std::span<const std::uint32_t> samples) {
+    const auto count = static_cast<std::int64_t>(samples.size());
+    auto images = at::zeros({count, 1, 28, 28});
+    auto labels = at::zeros({count}, at::kLong);
+    for (std::int64_t n = 0; n < count; ++n) {
+      const auto sample = samples[static_cast<std::size_t>(n)];
+      auto* out = images[n].data_ptr<float>();
+      for (const auto p : split.image(sample)) *out++ = split.levels[0][p];
+      labels[n] = split.labels[sample];
+    }
+    auto x = at::max_pool2d(at::relu(conv1_(images)), 2);
+    x = at::max_pool2d(at::relu(conv2_(x)), 2);
+    x = fc2_(at::relu(fc1_(x.reshape({count, 800}))));
+    return at::cross_entropy_loss(x, labels);
+  }
+
+  SingleOptions options_;
+  torch::nn::Conv2d conv1_{nullptr}, conv2_{nullptr};
+  torch::nn::Linear fc1_{nullptr}, fc2_{nullptr};
+  std::vector<at::Tensor> parameters_;
+};
+
+TEST(Single, EqualsAPlainLibtorchLoop) {
+  for (const auto* name : {"digits", "synthetic:1x28x28:10:200"}) {  // 200: a partial batch at an epoch's end
+    const auto dataset = data::load({name, "", 1});
+    const auto options = short_run(30);
+    std::vector<double> losses;
+    SingleCallbacks callbacks;
+    callbacks.on_step = [&](const SingleStep& step) { losses.push_back(step.loss); };
+    const auto result = train_single(options, dataset, callbacks);
+    EXPECT_EQ(result.steps, 30u);
+
+    PlainTraining plain(options);
+    const auto expected = plain.run(dataset.train);
+    EXPECT_THAT(losses, testing::Pointwise(testing::DoubleNear(1e-3), expected)) << name;
+    EXPECT_LT(losses.back(), losses.front() / 2) << "it learns";
+    const auto exported = models::export_tensors(result.layout, result.weights);
+    for (std::size_t i = 0; i < exported.size(); ++i) {
+      const auto ours =
+          at::from_blob(const_cast<float*>(exported[i].values.data()), exported[i].dims, at::kFloat);
+      EXPECT_LT((ours - plain.parameters()[i]).abs().max().item<float>(), 1e-4)
+          << name << " " << exported[i].name;
+    }
+  }
+}
+
+TEST(Single, TheSameSeedGivesTheSameBitsAndAnotherSeedOthers) {
+  const auto dataset = data::load({"digits", "", 1});
+  auto options = short_run(10);
+  const auto first = copy_of(train_single(options, dataset, {}).weights);
+  const auto second = copy_of(train_single(options, dataset, {}).weights);
+  ASSERT_EQ(first.size(), second.size());
+  EXPECT_EQ(std::memcmp(first.data(), second.data(), first.size() * sizeof(float)), 0);
+  options.seed = 2;
+  EXPECT_NE(copy_of(train_single(options, dataset, {}).weights), first);
+}
+
+TEST(Single, ReportsStepsAndEpochs) {
+  const auto dataset = data::load({"synthetic:1x4x4:3:70", "", 1});
+  SingleOptions options;
+  options.network = "mlp";
+  options.batch_size = 32;
+  options.epochs = 2;
+  std::vector<std::uint64_t> steps, samples, epochs;
+  std::vector<float> last;
+  SingleCallbacks callbacks;
+  callbacks.on_step = [&](const SingleStep& s) { steps.push_back(s.step), samples.push_back(s.samples); };
+  callbacks.on_epoch = [&](std::uint64_t epoch, std::span<const float> w) {
+    epochs.push_back(epoch), last = copy_of(w);
+  };
+  const auto result = train_single(options, dataset, callbacks);
+  EXPECT_THAT(steps, testing::ElementsAre(1, 2, 3, 4, 5, 6));
+  EXPECT_THAT(samples, testing::ElementsAre(32, 32, 6, 32, 32, 6));
+  EXPECT_THAT(epochs, testing::ElementsAre(0, 1));
+  EXPECT_EQ(last, copy_of(result.weights));
+  EXPECT_EQ(result.samples, 140u);
+  EXPECT_FALSE(result.stopped);
+}
+
+TEST(Single, StopsWhenAsked) {
+  const auto dataset = data::load({"synthetic:1x4x4:3:70", "", 1});
+  SingleOptions options;
+  options.network = "mlp";
+  options.batch_size = 8;
+  std::atomic<bool> stop = false;
+  SingleCallbacks callbacks;
+  callbacks.on_step = [&](const SingleStep& s) { stop = s.step == 4; };
+  callbacks.stop = &stop;
+  const auto result = train_single(options, dataset, callbacks);
+  EXPECT_EQ(result.steps, 4u);
+  EXPECT_TRUE(result.stopped);
+}
+
+TEST(Single, ANetworkThatDoesNotFitTheDatasetIsAUsersError) {
+  EXPECT_THROW(train_single({}, data::load({"synthetic:3x8x8:2:8", "", 1}), {}), UserError);
+}
+
+}  // namespace
+}  // namespace capstan::training

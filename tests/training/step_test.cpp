@@ -1,0 +1,56 @@
+#include "capstan/training/step.h"
+
+#include <vector>
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include "capstan/models/arena.h"
+#include "capstan/models/registry.h"
+
+namespace capstan::training {
+namespace {
+
+struct Bound {
+  std::unique_ptr<models::Model> model = models::make("lenet", {});
+  FlatLayout layout = models::layout_of(*model);
+  std::vector<float> gradients = std::vector<float>(layout.size(), 3);
+  models::GradientArena arena{*model, layout, gradients};
+};
+
+TEST(Step, LeavesLossAndGradientOfTheBatchMean) {
+  const auto dataset = data::load({"synthetic:1x28x28:10:64", "", 1});
+  const auto batch = gather_run(dataset.train, 0, 20);
+  Bound bound;
+  const auto result = compute_gradients(*bound.model, bound.arena, batch);
+  EXPECT_EQ(result.samples, 20u);
+  EXPECT_GT(result.seconds, 0);
+
+  // The definition: the mean over the samples of -log softmax(logits)[label], one sample at a time.
+  const auto reference = models::make("lenet", {});
+  at::Tensor loss = at::zeros({});
+  for (int i = 0; i < 20; ++i) {
+    const auto logits = reference->forward(batch.images.slice(0, i, i + 1)).squeeze(0);
+    loss = loss + (at::logsumexp(logits, 0) - logits[batch.labels[i].item<std::int64_t>()]) / 20;
+  }
+  loss.backward();
+  EXPECT_NEAR(result.loss, loss.item<float>(), 1e-5);
+  const auto exported = models::export_tensors(bound.layout, bound.gradients);
+  for (std::size_t i = 0; i < exported.size(); ++i) {
+    const auto ours =
+        at::from_blob(const_cast<float*>(exported[i].values.data()), exported[i].dims, at::kFloat);
+    EXPECT_TRUE(at::allclose(ours, reference->parameters()[i].tensor.grad(), 1e-3, 1e-6)) << exported[i].name;
+  }
+}
+
+TEST(Step, AnEmptyBatchIsAZeroGradient) {
+  const auto dataset = data::load({"synthetic:1x28x28:10:64", "", 1});
+  Bound bound;
+  const auto result = compute_gradients(*bound.model, bound.arena, gather(dataset.train, {}));
+  EXPECT_EQ(result.samples, 0u);
+  EXPECT_EQ(result.loss, 0);
+  EXPECT_EQ(bound.gradients, std::vector<float>(bound.layout.size(), 0));
+}
+
+}  // namespace
+}  // namespace capstan::training
