@@ -1,0 +1,230 @@
+#include "capstan/bench/wire.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <map>
+#include <numeric>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "capstan/base/user_error.h"
+#include "capstan/bench/scalar_reference.h"
+#include "capstan/client/connector.h"
+#include "capstan/client/observer.h"
+#include "capstan/launch/local_job.h"
+#include "capstan/layouts/network_layout.h"
+
+namespace capstan::bench {
+namespace {
+
+using nlohmann::json;
+
+// Bytes per second that one thread copies between buffers of 256 MB: the best of several passes, since
+// anything else on the machine can only make it slower.
+double memcpy_rate() {
+  constexpr std::size_t kBytes = 256'000'000;
+  std::vector<char> from(kBytes, 1), to(kBytes, 2);
+  double best = 0;
+  for (int i = 0; i < 5; ++i) {
+    const auto begin = SteadyClock::now();
+    std::memcpy(to.data(), from.data(), kBytes);
+    best = std::max(best, kBytes / seconds(SteadyClock::now() - begin));
+    from[static_cast<std::size_t>(i)] = to[static_cast<std::size_t>(i) + 1];
+  }
+  return best;
+}
+
+double quantile(std::vector<double> values, double q) {
+  if (values.empty()) return 0;
+  const auto at = values.begin() +
+                  static_cast<std::ptrdiff_t>(std::min(
+                      values.size() - 1, static_cast<std::size_t>(q * static_cast<double>(values.size()))));
+  std::nth_element(values.begin(), at, values.end());
+  return *at;
+}
+
+// Iterations for about two seconds, by a generous guess of the rate.
+std::uint64_t default_iterations(std::uint64_t bytes, std::uint32_t workers) {
+  const double guess = 100e-6 + static_cast<double>(bytes) * (workers + 2) / 5e9;
+  return static_cast<std::uint64_t>(std::clamp(2.0 / guess, 10.0, 2000.0));
+}
+
+// Replays the versions in the order in which they happened: the weight after each, or a reason why the
+// workers' accounts make no sense.
+struct Replay {
+  std::vector<double> weight;  // by version
+  std::string fault;
+};
+
+Replay replay(const std::vector<json>& workers, const optimizer::Options& optimizer, bool mean) {
+  std::map<std::uint64_t, std::vector<double>> pushes;  // version → gradients that became part of it
+  for (std::size_t w = 0; w < workers.size(); ++w) {
+    const auto applied = workers[w].at("applied").get<std::vector<std::uint64_t>>();
+    for (std::size_t i = 0; i < applied.size(); ++i) {
+      pushes[applied[i]].push_back(wire_gradient(static_cast<std::uint32_t>(w), i));
+    }
+  }
+  Replay out;
+  ScalarReference reference(optimizer);
+  out.weight.push_back(reference.weight());
+  for (const auto& [version, gradients] : pushes) {
+    if (version != out.weight.size()) {
+      out.fault = fmt::format("version {} is made of no push, or a push was dropped", out.weight.size());
+      return out;
+    }
+    const double sum = std::accumulate(gradients.begin(), gradients.end(), 0.0);
+    reference.step(mean ? sum / static_cast<double>(gradients.size()) : sum);
+    out.weight.push_back(reference.weight());
+  }
+  return out;
+}
+
+std::string verify(const std::vector<json>& workers, const optimizer::Options& optimizer) {
+  const auto expected = replay(workers, optimizer, true);
+  if (!expected.fault.empty()) return expected.fault;
+  for (std::size_t w = 0; w < workers.size(); ++w) {
+    const auto least = workers[w].at("least").get<double>(), most = workers[w].at("most").get<double>();
+    const auto version = workers[w].at("version").get<std::uint64_t>();
+    if (least != most)
+      return fmt::format("worker {} saw weights from {} to {} where all must be equal", w, least, most);
+    if (version >= expected.weight.size())
+      return fmt::format("worker {} saw version {}, which nobody made", w, version);
+    const double right = expected.weight[version];
+    if (!(std::abs(least - right) <= 1e-4 * std::max(1.0, std::abs(right)))) {
+      return fmt::format("worker {} saw {} at version {} where plain arithmetic gives {}", w, least, version,
+                         right);
+    }
+  }
+  return {};
+}
+
+// What the servers' processes used, the largest memory seen while workers were at it.
+struct ServerUse {
+  std::uint64_t rss = 0;
+  double cpu = 0;
+};
+
+void look_at_servers(client::Observer& observer, ServerUse& use) {
+  std::uint64_t rss = 0;
+  double cpu = 0;
+  for (std::size_t s = 0; s < observer.servers(); ++s) {
+    const auto status = observer.status(s);
+    if (!status) return;
+    rss += status->rss_bytes;
+    cpu += status->cpu_seconds;
+  }
+  use.rss = std::max(use.rss, rss);
+  use.cpu = cpu;
+}
+
+std::vector<std::string> worker_arguments(const WireOptions& options, const launch::LocalJob& job,
+                                          std::uint32_t rank, std::uint64_t iterations) {
+  return {launch::program("capstan"),
+          "bench",
+          "wire",
+          "--as-worker",
+          fmt::format("--rank={}", rank),
+          "--server=" + job.address_list(),
+          "--model=" + options.model,
+          "--transport=" + options.job.transport,
+          fmt::format("--iterations={}", iterations),
+          fmt::format("--warmup={}", options.warmup)};
+}
+
+// The line of a worker, or why there is none. Meanwhile keeps an eye on the servers.
+json result_of(launch::LocalJob& job, std::uint32_t rank, client::Observer& observer, ServerUse& use,
+               TimePoint deadline) {
+  while (SteadyClock::now() < deadline) {
+    if (const auto line = job.worker(rank).read_line(SteadyClock::now() + std::chrono::milliseconds(100))) {
+      return json::parse(*line);
+    }
+    if (job.worker(rank).poll()) break;
+    look_at_servers(observer, use);
+  }
+  throw UserError(fmt::format("worker {} failed: {}", rank, launch::last_line(job.log_of_worker(rank))));
+}
+
+}  // namespace
+
+json run_wire(const WireOptions& options, const std::function<void(const std::string&)>& progress) {
+  const auto layout = layouts::network_layout(options.model);
+  const auto& job_config = options.job;
+  const auto optimizer = job_config.optimizer.options();
+  const auto iterations =
+      options.iterations > 0 ? options.iterations : default_iterations(layout.bytes(), job_config.workers);
+  const auto rate = memcpy_rate();
+  progress(fmt::format("memcpy: {:.1f} GB/s", rate / 1e9));
+
+  const auto logs = std::filesystem::temp_directory_path() / fmt::format("capstan-wire-{}", ::getpid());
+  std::filesystem::create_directories(logs);
+  struct Remove {
+    std::filesystem::path folder;
+    ~Remove() {
+      std::error_code ignored;
+      std::filesystem::remove_all(folder, ignored);
+    }
+  } remove{logs};
+
+  launch::LocalJob job({job_config.servers, config::serve_arguments(job_config, 0), logs});
+  client::LinkOptions link;
+  link.servers = job.addresses();
+  link.token = job.token();
+  auto observer =
+      client::Observer::join(link, client::make_connector(client::parse_transport(job_config.transport)));
+  if (!observer) throw UserError(observer.status().message());
+  for (std::uint32_t r = 0; r < job_config.workers; ++r) {
+    job.start_worker(worker_arguments(options, job, r, iterations), true);
+  }
+  progress(fmt::format("{}: {} tensors, {:.1f} MB, {} workers, {} iterations", options.model,
+                       layout.tensors().size(), static_cast<double>(layout.bytes()) / 1e6, job_config.workers,
+                       iterations));
+  ServerUse use;
+  std::vector<json> results;
+  const auto deadline = SteadyClock::now() + std::chrono::minutes(30);
+  for (std::uint32_t r = 0; r < job_config.workers; ++r)
+    results.push_back(result_of(job, r, **observer, use, deadline));
+  look_at_servers(**observer, use);
+  observer->reset();
+  job.wait(SteadyClock::now() + std::chrono::seconds(5));
+
+  std::vector<double> marks;
+  double wall = 0, worker_cpu = 0;
+  for (const auto& r : results) {
+    wall = std::max(wall, r.at("wall").get<double>());
+    worker_cpu += r.at("cpu_seconds").get<double>();
+    for (const auto& m : r.at("marks")) marks.push_back(m.get<double>());
+  }
+  const double per_iteration = wall / static_cast<double>(iterations);
+  const double bytes = static_cast<double>(layout.bytes());
+  const double state = optimizer::Optimizer(optimizer, {}).state_tensors();
+  const double n = job_config.workers;
+  const double passes = job_config.strategy == "async" ? n * (2 + 2 * (1 + state)) : 2 * n + 2 * (1 + state);
+  const double floor = passes * bytes / (2 * rate);
+  const auto fault = verify(results, optimizer);
+  json out = {{"ok", fault.empty()},
+              {"model", options.model},
+              {"bytes", layout.bytes()},
+              {"tensors", layout.tensors().size()},
+              {"workers", job_config.workers},
+              {"servers", job_config.servers},
+              {"strategy", job_config.strategy},
+              {"optimizer", job_config.optimizer.name},
+              {"transport", results[0].at("transport")},
+              {"iterations", iterations},
+              {"seconds_per_iteration", per_iteration},
+              {"p50_us", quantile(marks, 0.5) * 1e6},
+              {"p99_us", quantile(marks, 0.99) * 1e6},
+              {"gigabytes_per_second", n * 2 * bytes / per_iteration / 1e9},
+              {"memcpy_gigabytes_per_second", rate / 1e9},
+              {"floor_seconds", floor},
+              {"floor_ratio", per_iteration / floor},
+              {"server_rss_bytes", use.rss},
+              {"server_cpu_seconds", use.cpu},
+              {"worker_cpu_seconds", worker_cpu}};
+  if (!fault.empty()) out["error"] = fault;
+  return out;
+}
+
+}  // namespace capstan::bench

@@ -1,0 +1,97 @@
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "capstan/base/user_error.h"
+#include "capstan/bench/wire.h"
+#include "capstan/cli/commands.h"
+#include "capstan/cli/flags.h"
+
+namespace capstan::cli {
+namespace {
+
+void print_table(const nlohmann::json& r) {
+  const auto number = [&](const char* key) { return r.at(key).get<double>(); };
+  fmt::print("{} ({:.1f} MB, {} tensors), {} workers, {} servers, {}, {}, {}\n",
+             r.at("model").get<std::string>(), number("bytes") / 1e6, r.at("tensors").get<int>(),
+             r.at("workers").get<int>(), r.at("servers").get<int>(), r.at("strategy").get<std::string>(),
+             r.at("optimizer").get<std::string>(), r.at("transport").get<std::string>());
+  fmt::print("  per iteration   {:.3f} ms   (p50 {:.0f} us, p99 {:.0f} us)\n",
+             number("seconds_per_iteration") * 1e3, number("p50_us"), number("p99_us"));
+  fmt::print("  throughput      {:.2f} GB/s pushed and pulled\n", number("gigabytes_per_second"));
+  fmt::print("  memory floor    {:.3f} ms at memcpy's {:.1f} GB/s: {:.2f} x the floor\n",
+             number("floor_seconds") * 1e3, number("memcpy_gigabytes_per_second"), number("floor_ratio"));
+  fmt::print("  servers         {:.1f} MB, {:.2f} s CPU; workers {:.2f} s CPU\n",
+             number("server_rss_bytes") / 1e6, number("server_cpu_seconds"), number("worker_cpu_seconds"));
+  fmt::print("  weights         {}\n",
+             r.at("ok").get<bool>() ? "exactly what plain arithmetic gives" : "WRONG");
+}
+
+int run_wire(const Arguments& arguments) {
+  bench::WireOptions options;
+  bench::WireWorkerOptions worker;
+  std::string servers;
+  bool json = false, as_worker = false;
+  CLI::App app(
+      "Push and pull of a model's tensors by real processes, without computation, compared with the memory\n"
+      "traffic that cannot be avoided. At the end every worker checks every weight.\n\n"
+      "  capstan bench wire --model resnet50 --workers 4\n",
+      "bench wire");
+  options.job.workers = 1;
+  app.add_option("--model", options.model, "lenet, resnet18, resnet50, vgg16 or bytes:N")
+      ->capture_default_str();
+  app.add_option("--iterations", options.iterations, "Timed iterations (0: about two seconds' worth)")
+      ->capture_default_str();
+  app.add_option("--warmup", options.warmup, "Iterations before the clock starts")->capture_default_str();
+  app.add_flag("--json", json, "Print one JSON object");
+  add_strategy_flags(app, options.job);
+  app.add_option("--optimizer", options.job.optimizer.name,
+                 "sgd, adam, adamw, adagrad, rmsprop, or none (only adds)")
+      ->capture_default_str();
+  app.add_option("--momentum", options.job.optimizer.momentum, "sgd (default 0.9), rmsprop (default 0)");
+  app.add_option("--transport", options.job.transport, "auto, local or ucx")
+      ->check(CLI::IsMember({"auto", "local", "ucx"}))
+      ->capture_default_str();
+  app.add_flag("--as-worker", as_worker)->group("");
+  app.add_option("--rank", worker.rank)->group("");
+  app.add_option("--server", servers)->group("");
+  if (!parse_flags(app, arguments)) return kSuccess;
+
+  if (as_worker) {
+    worker.model = options.model;
+    worker.transport = options.job.transport;
+    worker.iterations = options.iterations;
+    worker.warmup = options.warmup;
+    worker.servers = CLI::detail::split(servers, ',');
+    fmt::print("{}\n", bench::run_wire_worker(worker).dump());
+    return kSuccess;
+  }
+  options.job.optimizer.lr = 0.01;
+  if (options.job.is_single()) throw UserError("bench wire measures servers: --strategy single has none");
+  options.job.validate();
+  const auto result =
+      bench::run_wire(options, [](const std::string& line) { fmt::print(stderr, "{}\n", line); });
+  if (json) {
+    fmt::print("{}\n", result.dump());
+  } else {
+    print_table(result);
+  }
+  if (result.at("ok").get<bool>()) return kSuccess;
+  fmt::print(stderr, "capstan: the weights are wrong: {}\n", result.at("error").get<std::string>());
+  return kFailed;
+}
+
+}  // namespace
+
+int run_bench(const Arguments& arguments) {
+  if (!arguments.empty() && arguments[0] == "wire")
+    return run_wire(Arguments(arguments.begin() + 1, arguments.end()));
+  if (!arguments.empty() && (arguments[0] == "--help" || arguments[0] == "-h")) {
+    fmt::print(
+        "Usage: capstan bench wire [FLAGS]\n\n  wire  push and pull of a model's tensors, without "
+        "computation\n");
+    return kSuccess;
+  }
+  throw UserError("capstan bench needs the name of a benchmark: wire");
+}
+
+}  // namespace capstan::cli

@@ -1,0 +1,15 @@
+#pragma once
+
+#include "capstan/cli/command.h"
+
+// One function per command; each is a file of the same name.
+namespace capstan::cli {
+
+int run_serve(const Arguments& arguments);
+int run_bench(const Arguments& arguments);
+int run_doctor(const Arguments& arguments);
+int run_train(const Arguments& arguments);
+int run_work(const Arguments& arguments);
+int run_describe(const Arguments& arguments);
+
+}  // namespace capstan::cli

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <string>
+
+#include <CLI/CLI.hpp>
+
+#include "capstan/cli/command.h"
+#include "capstan/config/job_config.h"
+
+namespace capstan::cli {
+
+// Parses a command's arguments: dashes and underscores in flag names are the same, `--config file.toml` is
+// read first and flags override it, the last of two equal flags wins. Unknown flags and keys are UserErrors
+// that name the nearest right spelling. Returns false where --help was asked for, and printed.
+bool parse_flags(CLI::App& app, const Arguments& arguments);
+
+// Groups of flags that several commands share.
+void add_model_flags(CLI::App& app, config::JobConfig& config);     // network, dataset, batch size …
+void add_strategy_flags(CLI::App& app, config::JobConfig& config);  // strategy, workers, servers, max steps
+void add_optimizer_flags(CLI::App& app, config::OptimizerConfig& config);
+void add_transport_flags(CLI::App& app, config::JobConfig& config);  // transport, token file
+
+}  // namespace capstan::cli

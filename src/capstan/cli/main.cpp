@@ -1,0 +1,77 @@
+// The front: everything that needs no libtorch, and the way to what does.
+
+#include <cerrno>
+#include <cstring>
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "capstan/base/spelling.h"
+#include "capstan/cli/commands.h"
+#include "capstan/launch/blas_core.h"
+#include "capstan/launch/child.h"
+
+namespace capstan::cli {
+namespace {
+
+// Commands without a function live in capstan-torch, which is linked with libtorch.
+constexpr Command kCommands[] = {
+    {"train", "run a whole job on this machine: servers, workers, progress, run folder", nullptr},
+    {"serve", "one parameter server, by hand", run_serve},
+    {"work", "one worker, by hand", nullptr},
+    {"bench", "wire: push and pull of a model's tensors, without computation", run_bench},
+    {"doctor", "what this machine offers, what is missing, and how to mend it", run_doctor},
+};
+
+int become_torch(char** argv) {
+  launch::choose_blas_core();
+  const auto program = launch::program("capstan-torch");
+  ::execv(program.c_str(), argv);
+  fmt::print(stderr, "capstan: {}: {}: the installation is incomplete\n", program, std::strerror(errno));
+  return kFailed;
+}
+
+void print_help() {
+  fmt::print(
+      "Trains neural networks with a parameter server, and measures what it does.\n\n"
+      "Usage: capstan COMMAND [FLAGS]      capstan COMMAND --help\n\n");
+  for (const auto& command : kCommands) fmt::print("  {:<10} {}\n", command.name, command.summary);
+  fmt::print("\nStart with: capstan train\n");
+}
+
+int unknown_command(const std::string& word) {
+  std::vector<std::string_view> names;
+  for (const auto& command : kCommands) names.emplace_back(command.name);
+  const auto near = nearest(word, names);
+  fmt::print(stderr, "capstan: unknown command \"{}\"{} (see capstan --help)\n", word,
+             near.empty() ? "" : fmt::format(", did you mean {}?", near));
+  return kWrongUsage;
+}
+
+int run(int argc, char** argv) {
+  const std::string word = argc > 1 ? argv[1] : "";
+  if (word == "--version") {
+    fmt::print("capstan {}\n", CAPSTAN_VERSION);
+    return kSuccess;
+  }
+  if (word == "--help" || word == "-h" || word == "help") {
+    print_help();
+    return kSuccess;
+  }
+  if (word.empty()) {
+    print_help();
+    return kWrongUsage;
+  }
+  for (const auto& command : kCommands) {
+    if (word != command.name) continue;
+    return command.run ? run_command(command, Arguments(argv + 2, argv + argc)) : become_torch(argv);
+  }
+  return unknown_command(word);
+}
+
+}  // namespace
+}  // namespace capstan::cli
+
+int main(int argc, char** argv) {
+  return capstan::cli::run(argc, argv);
+}

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "capstan/base/time.h"
+#include "capstan/wire/messages.h"
+
+namespace capstan::cli {
+
+// Shows a job as it runs on standard error: on a terminal a line per worker and one for the whole, drawn
+// over and over; elsewhere a plain line now and then. Not thread-safe.
+class Progress {
+ public:
+  // `interval` 0: 0.2 s on a terminal, 2 s elsewhere.
+  Progress(std::uint64_t total_steps, std::uint64_t steps_per_epoch, double interval);
+  ~Progress();
+
+  bool due() const;
+  void show(const wire::StatusReport& status);
+  // A line that stays, above the moving part.
+  void say(const std::string& line);
+  void finish();
+
+ private:
+  std::string bar(double part) const;
+  std::string whole_line(const wire::StatusReport& status, double samples_per_second) const;
+  std::string worker_line(std::size_t rank, const wire::WorkerRow& row, double samples_per_second) const;
+  void erase();
+
+  const std::uint64_t total_steps_;
+  const std::uint64_t steps_per_epoch_;
+  const bool terminal_;
+  const bool color_;
+  const Duration interval_;
+  TimePoint last_;
+  std::size_t drawn_ = 0;  // lines of the moving part
+  TimePoint rate_at_;
+  std::vector<std::uint64_t> rate_samples_;  // by worker, then the sum
+  std::vector<double> rates_;
+};
+
+}  // namespace capstan::cli

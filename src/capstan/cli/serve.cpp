@@ -1,0 +1,164 @@
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+#include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/spdlog.h>
+#include <sys/epoll.h>
+
+#include "capstan/base/user_error.h"
+#include "capstan/cli/commands.h"
+#include "capstan/cli/flags.h"
+#include "capstan/cli/signals.h"
+#include "capstan/client/connector.h"
+#include "capstan/server/server.h"
+#include "capstan/transport/local/local.h"
+#include "capstan/transport/ucx/ucx.h"
+
+namespace capstan::cli {
+namespace {
+
+struct ServeOptions {
+  config::JobConfig job;
+  std::string leader;
+  std::uint64_t total_steps = 0;
+  double join_timeout = 120;
+  bool json = false;
+  bool verbose = false;
+};
+
+// The listeners of one server: shared memory and UCX under one port number.
+struct Doors {
+  std::unique_ptr<transport::ucx::Context> ucx;
+  std::unique_ptr<transport::Listener> remote, local;
+  std::string address;  // what clients are told
+};
+
+Doors open_doors(transport::EventLoop& loop, const ServeOptions& options, const transport::Accept& accept) {
+  const auto choice = client::parse_transport(options.job.transport);
+  Doors doors;
+  auto [host, port] = client::parse_address(options.job.listen);
+  if (choice != client::TransportChoice::kLocal) {
+    doors.ucx = transport::ucx::Context::open(loop);
+    doors.remote = doors.ucx->listen(options.job.listen, accept);
+    doors.address = doors.remote->address();
+    port = client::parse_address(doors.address).port;
+  }
+  if (choice != client::TransportChoice::kUcx) doors.local = transport::local::listen(loop, port, accept);
+  if (!doors.remote)
+    doors.address = fmt::format("{}:{}", host, client::parse_address(doors.local->address()).port);
+  return doors;
+}
+
+void report(const server::Server& server, const server::ServerOptions& options, bool json) {
+  const auto status = server.status();
+  if (!options.leads) return;
+  const auto lost = std::ranges::count(status.workers, wire::WorkerState::kLost, &wire::WorkerRow::state);
+  if (json) {
+    fmt::print("{}\n", nlohmann::json{{"ok", true},
+                                      {"steps", status.version.value},
+                                      {"seconds", status.seconds},
+                                      {"workers", status.workers.size()},
+                                      {"lost_workers", lost},
+                                      {"dropped_pushes", status.dropped_pushes},
+                                      {"staleness_mean", status.staleness_mean},
+                                      {"staleness_max", status.staleness_max}}
+                           .dump());
+    return;
+  }
+  fmt::print(stderr, "{} updates in {:.1f} s, {} of {} workers lost\n", status.version.value, status.seconds,
+             lost, status.workers.size());
+}
+
+int exit_code(server::Server::Outcome outcome) {
+  using Outcome = server::Server::Outcome;
+  switch (outcome) {
+    case Outcome::kAllWorkersLost:
+      throw Failure(kLost, "all workers are lost");
+    case Outcome::kLeaderLost:
+      throw Failure(kLost, "the first server is lost");
+    case Outcome::kFollowerLost:
+      throw Failure(kLost, "a server is lost, and its part of the weights with it");
+    default:
+      return kSuccess;
+  }
+}
+
+}  // namespace
+
+int run_serve(const Arguments& arguments) {
+  ServeOptions options;
+  CLI::App app(
+      "One parameter server: holds weights, takes gradients, gives new weights.\n"
+      "Prints \"listening on HOST:PORT\" when workers can join; ends when they have left.\n\n"
+      "  capstan serve --listen 0.0.0.0:7000 --workers 4 --token-file job.token\n"
+      "  capstan work --server thathost:7000 --token-file job.token      (four times, anywhere)\n",
+      "serve");
+  app.add_option("--listen", options.job.listen, "HOST:PORT to listen on; port 0 picks a free one")
+      ->capture_default_str()
+      ->group("Connection");
+  app.add_option("--leader", options.leader, "HOST:PORT of the first server, which this one follows")
+      ->group("Connection");
+  add_transport_flags(app, options.job);
+  add_strategy_flags(app, options.job);
+  app.add_option("--total-steps", options.total_steps, "Updates of the whole run, for --lr-schedule cosine")
+      ->group("Optimizer");
+  app.add_option("--join-timeout", options.join_timeout,
+                 "Seconds after which workers that have not come are left out")
+      ->check(CLI::Range(0.1, 1e6))
+      ->capture_default_str()
+      ->group("Job");
+  add_optimizer_flags(app, options.job.optimizer);
+  app.add_flag("--json", options.json, "Print the result as one JSON object");
+  app.add_flag("--verbose,-v", options.verbose, "Log who joins and leaves");
+  if (!parse_flags(app, arguments)) return kSuccess;
+  if (options.job.is_single())
+    throw UserError("strategy single has no server: use capstan train --strategy single");
+
+  Interrupts interrupts;
+  const auto log =
+      std::make_shared<spdlog::logger>("server", std::make_shared<spdlog::sinks::stderr_sink_mt>());
+  log->set_pattern("%H:%M:%S.%e server: %v");
+  log->set_level(options.verbose ? spdlog::level::debug : spdlog::level::warn);
+
+  server::ServerOptions server_options;
+  server_options.job = {options.job.strategy, options.job.workers, options.job.servers,
+                        options.job.max_steps};
+  server_options.leads = options.leader.empty();
+  server_options.optimizer = options.job.optimizer.options();
+  server_options.schedule = options.job.optimizer.schedule(options.total_steps);
+  server_options.threads = options.job.threads_per_server();
+  server_options.token = cluster::find_token(options.job.token_file);
+  server_options.join_timeout = from_seconds(options.join_timeout);
+
+  transport::EventLoop loop;
+  const auto connector = client::make_connector(client::parse_transport(options.job.transport));
+  server::Server server(loop, server_options, log);
+  auto doors = open_doors(loop, options, [&](auto connection) { server.accept(std::move(connection)); });
+  if (!server_options.leads) {
+    auto leader = connector(loop, options.leader);
+    if (!leader) throw UserError(fmt::format("--leader {}: {}", options.leader, leader.status().message()));
+    server.follow(std::move(*leader));
+  }
+  bool interrupted = false;
+  TimePoint give_up = TimePoint::max();
+  loop.watch(interrupts.fd(), EPOLLIN, [&](std::uint32_t) {
+    if (interrupts.count() == 1) {
+      interrupted = true;
+      give_up = SteadyClock::now() + std::chrono::seconds(3);
+      server.stop();
+    } else {
+      give_up = SteadyClock::now();
+    }
+  });
+  fmt::print("listening on {}\n", doors.address);
+  std::fflush(stdout);
+
+  while (server.outcome() == server::Server::Outcome::kRunning && SteadyClock::now() < give_up) {
+    loop.run_once(std::min(give_up, SteadyClock::now() + std::chrono::seconds(1)));
+  }
+  report(server, server_options, options.json);
+  loop.unwatch(interrupts.fd());
+  if (interrupted) return kInterrupted;
+  return exit_code(server.outcome());
+}
+
+}  // namespace capstan::cli

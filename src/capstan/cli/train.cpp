@@ -1,0 +1,203 @@
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+#include <torch/version.h>
+#include <ucp/api/ucp_version.h>
+#include <unistd.h>
+
+#include "capstan/base/user_error.h"
+#include "capstan/checkpoint/safetensors.h"
+#include "capstan/cli/commands.h"
+#include "capstan/cli/device.h"
+#include "capstan/cli/flags.h"
+#include "capstan/cli/train_job.h"
+#include "capstan/client/connector.h"
+#include "capstan/launch/child.h"
+#include "capstan/models/arena.h"
+#include "capstan/models/registry.h"
+#include "capstan/optimizer/optimizer.h"
+#include "capstan/training/threads.h"
+
+namespace capstan::cli {
+namespace {
+
+// A place in a job that is started by hand, rank by rank.
+struct ByHand {
+  std::optional<std::uint32_t> rank;
+  std::uint32_t world_size = 0;
+  std::string master_addr = "127.0.0.1";
+  std::uint16_t master_port = 29500;
+};
+
+std::string versions() {
+  return nlohmann::ordered_json{{"capstan", CAPSTAN_VERSION},
+                                {"libtorch", TORCH_VERSION},
+                                {"ucx", fmt::format("{}.{}", UCP_API_MAJOR, UCP_API_MINOR)},
+                                {"compiler", __VERSION__},
+                                {"protocol", wire::kProtocol},
+                                {"cores", ::sysconf(_SC_NPROCESSORS_ONLN)}}
+             .dump(2) +
+         "\n";
+}
+
+// What a run would need, without running it.
+void print_dry_run(const config::JobConfig& config, const data::Dataset& dataset, const FlatLayout& layout,
+                   bool json) {
+  const auto plan = plan_steps(config, dataset.train.count());
+  const double model = static_cast<double>(layout.bytes());
+  const double state = optimizer::Optimizer(config.optimizer.options(), {}).state_tensors();
+  const auto workers = config.is_single() ? 0 : config.workers;
+  if (json) {
+    fmt::print("{}\n", nlohmann::ordered_json{{"ok", true},
+                                              {"config", config.to_toml()},
+                                              {"parameters", layout.parameters()},
+                                              {"steps", plan.total},
+                                              {"steps_per_epoch", plan.per_epoch},
+                                              {"server_bytes", model * (1 + state)},
+                                              {"worker_bytes", model * (config.strategy == "sync" ? 1 : 2)},
+                                              {"bytes_per_step", 2 * model * workers}}
+                           .dump());
+    return;
+  }
+  fmt::print("{}\n# {} parameters, {} training and {} test samples\n# {} updates, {} an epoch\n",
+             config.to_toml(), layout.parameters(), dataset.train.count(), dataset.test.count(), plan.total,
+             plan.per_epoch);
+  if (workers == 0) return;
+  fmt::print(
+      "# weights and optimizer state: {:.1f} MB over {} servers\n# pushed and pulled: {:.1f} MB a step by {} "
+      "workers\n",
+      model * (1 + state) / 1e6, config.servers, 2 * model * workers / 1e6, workers);
+}
+
+[[noreturn]] void become(const std::string& name, std::vector<std::string> arguments) {
+  const auto program = launch::program(name);
+  arguments.insert(arguments.begin(), program);
+  std::vector<char*> argv;
+  for (auto& a : arguments) argv.push_back(a.data());
+  argv.push_back(nullptr);
+  ::execv(program.c_str(), argv.data());
+  throw UserError(fmt::format("{}: the installation is incomplete", program));
+}
+
+// Rank 0 serves, the others work.
+void take_place(const config::JobConfig& config, const ByHand& place, std::uint64_t total_steps, bool json) {
+  const auto address = fmt::format("{}:{}", place.master_addr, place.master_port);
+  std::vector<std::string> arguments;
+  if (*place.rank == 0) {
+    arguments = config::serve_arguments(config, total_steps);
+    arguments.insert(arguments.begin(), {"serve", "--listen=" + address});
+  } else {
+    arguments = config::work_arguments(config);
+    arguments.insert(arguments.begin(),
+                     {"work", "--server=" + address, fmt::format("--rank={}", *place.rank - 1)});
+  }
+  if (!config.token_file.empty()) arguments.push_back("--token-file=" + config.token_file.string());
+  if (json) arguments.emplace_back("--json");
+  become(*place.rank == 0 ? "capstan" : "capstan-torch", arguments);
+}
+
+void check(config::JobConfig& config, ByHand& place) {
+  if (place.rank) {
+    if (place.world_size < 2)
+      throw UserError("--rank needs --world-size of at least 2: one server and one worker");
+    if (*place.rank >= place.world_size) {
+      throw UserError(fmt::format("--rank {} is outside --world-size {}: ranks go from 0 to {}", *place.rank,
+                                  place.world_size, place.world_size - 1));
+    }
+    if (config.servers != 1)
+      throw UserError("--rank starts jobs of one server: use capstan serve and capstan work for more");
+    config.workers = place.world_size - 1;
+    if (config.threads == 0) config.threads = 1;
+  }
+  config.validate();
+  check_device(config.device);
+}
+
+}  // namespace
+
+void write_weights(const metrics::RunFolder& folder, const FlatLayout& layout,
+                   std::span<const float> weights) {
+  const auto tensors = models::export_tensors(layout, weights);
+  std::vector<checkpoint::TensorView> views;
+  for (const auto& t : tensors) views.push_back({t.name, t.dims, t.values});
+  checkpoint::write_safetensors(folder.path() / "weights.safetensors", views, {{"producer", "capstan"}});
+}
+
+int run_train(const Arguments& arguments) {
+  config::JobConfig config;
+  ByHand place;
+  bool json = false, dry_run = false;
+  CLI::App app(
+      "Trains a network with a parameter server on this machine: starts servers and workers, shows "
+      "progress,\n"
+      "evaluates each epoch, and leaves a run folder.\n\n"
+      "  capstan train                                       LeNet learns digits: 1 server, 2 workers\n"
+      "  capstan train --dataset mnist --data-dir mnist --epochs 3 --strategy async\n"
+      "  capstan train --strategy single                     the same without a server\n"
+      "  capstan train --rank R --world-size N --master-addr HOST --master-port PORT\n"
+      "                                                      one place of a job on many hosts\n",
+      "train");
+  add_model_flags(app, config);
+  add_strategy_flags(app, config);
+  add_optimizer_flags(app, config.optimizer);
+  app.get_option("--strategy")->description("sync, async, batch:K, or single (this process, no server)");
+  add_transport_flags(app, config);
+  app.add_option("--train-dir", config.train_dir, "Run folder (default: runs/<time>-<network>-<dataset>)")
+      ->group("Output");
+  app.add_option("--log-interval", config.log_interval,
+                 "Seconds between progress lines (0: 0.2 on a terminal, else 2)")
+      ->check(CLI::Range(0.0, 1e6))
+      ->capture_default_str()
+      ->group("Output");
+  app.add_flag("--json", json, "Print the result as one JSON object on standard output")->group("Output");
+  app.add_flag("--dry-run", dry_run, "Print the resolved configuration and an estimate, then end")
+      ->group("Output");
+  app.add_option("--rank", place.rank,
+                 "This process's place in a job started by hand: 0 serves, the others work")
+      ->group("By hand");
+  app.add_option("--world-size", place.world_size, "Processes of that job")->group("By hand");
+  app.add_option("--master-addr", place.master_addr, "Where rank 0 listens")
+      ->capture_default_str()
+      ->group("By hand");
+  app.add_option("--master-port", place.master_port, "Its port")->capture_default_str()->group("By hand");
+  if (!parse_flags(app, arguments)) return kSuccess;
+  check(config, place);
+
+  Interrupts interrupts;
+  auto dataset = data::load({config.dataset, config.data_dir.string(), config.seed});
+  if (place.rank) take_place(config, place, plan_steps(config, dataset.train.count()).total, json);
+  const auto& shape = dataset.train.shape;
+  auto model =
+      models::make(config.network, {shape.channels, shape.height, shape.width, shape.classes, config.seed});
+  const auto layout = models::layout_of(*model);
+  const auto plan = plan_steps(config, dataset.train.count());
+  (void)config.optimizer.schedule(plan.total);  // wrong schedules end here
+  if (dry_run) {
+    print_dry_run(config, dataset, layout, json);
+    return kSuccess;
+  }
+  if (config.transport == "auto" && !config.is_single()) config.transport = "local";
+
+  training::configure_torch(static_cast<int>(config.is_single() ? config.worker_threads() : 1));
+  TrainContext context{
+      config,
+      std::move(dataset),
+      std::move(model),
+      layout,
+      metrics::RunFolder(config.train_dir, fmt::format("{}-{}", config.network, config.dataset)),
+      interrupts};
+  context.folder.write("config.toml", config.to_toml());
+  context.folder.write("versions.json", versions());
+  bool interrupted = false;
+  const auto result =
+      config.is_single() ? train_alone(context, interrupted) : train_with_servers(context, interrupted);
+  context.folder.append(result.json());
+  if (json) {
+    fmt::print("{}\n", result.json());
+  } else {
+    fmt::print("{}", result.summary());
+  }
+  if (interrupted) fmt::print(stderr, "interrupted: the weights so far are saved\n");
+  return interrupted ? kInterrupted : kSuccess;
+}
+
+}  // namespace capstan::cli

@@ -1,0 +1,73 @@
+#include <atomic>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "capstan/cli/progress.h"
+#include "capstan/cli/train_job.h"
+#include "capstan/models/arena.h"
+#include "capstan/training/evaluate.h"
+#include "capstan/training/single.h"
+
+namespace capstan::cli {
+
+TrainResult train_alone(TrainContext& context, bool& interrupted) {
+  const auto& config = context.config;
+  const auto plan = plan_steps(config, context.dataset.train.count());
+  Progress progress(plan.total, plan.per_epoch, config.log_interval);
+  std::atomic<bool> stop = false;
+  wire::StatusReport status;
+  status.workers.resize(1);
+  auto& row = status.workers[0];
+  row.state = wire::WorkerState::kLive;
+  double epoch_loss = 0, epoch_samples = 0, last_epoch_loss = 0;
+
+  const auto test_now = [&](std::span<const float> weights, std::uint64_t step) {
+    models::bind_parameters(*context.model, context.layout, weights.data());
+    const auto test = training::evaluate(*context.model, context.dataset.test);
+    progress.say(fmt::format("epoch {:g}  step {}  test accuracy {:.2f} %  test loss {:.4f}",
+                             static_cast<double>(step) / static_cast<double>(plan.per_epoch), step,
+                             100 * test.accuracy, test.loss));
+    context.folder.append(nlohmann::ordered_json{
+        {"kind", "evaluation"}, {"step", step}, {"test_loss", test.loss}, {"test_accuracy", test.accuracy}}
+                              .dump());
+    return test;
+  };
+
+  training::SingleCallbacks callbacks;
+  callbacks.stop = &stop;
+  callbacks.on_step = [&](const training::SingleStep& step) {
+    if (context.interrupts.count() > 0) stop = true;
+    status.version = {step.step};
+    status.seconds += step.seconds;
+    status.samples += step.samples;
+    row.clock = {step.step};
+    row.loss = static_cast<float>(step.loss);
+    row.samples += step.samples;
+    row.compute_seconds += step.seconds;
+    epoch_loss += step.loss * static_cast<double>(step.samples);
+    epoch_samples += static_cast<double>(step.samples);
+    if (progress.due()) progress.show(status);
+  };
+  training::Evaluation last;
+  callbacks.on_epoch = [&](std::uint64_t, std::span<const float> weights) {
+    last = test_now(weights, status.version.value);
+    last_epoch_loss = epoch_samples > 0 ? epoch_loss / epoch_samples : 0;
+    epoch_loss = epoch_samples = 0;
+  };
+  const auto trained =
+      training::train_single({config.network, config.batch_size, config.epochs, config.max_steps, config.seed,
+                              config.optimizer.options(), config.optimizer.schedule(plan.total)},
+                             context.dataset, callbacks);
+  interrupted = trained.stopped;
+  TrainResult result;
+  result.config = config;
+  result.take(status, context.dataset.train.count());
+  result.train_loss = epoch_samples > 0 ? epoch_loss / epoch_samples : last_epoch_loss;
+  result.test = epoch_samples > 0 || last.samples == 0 ? test_now(trained.weights, trained.steps) : last;
+  result.run_dir = context.folder.path().string();
+  write_weights(context.folder, context.layout, trained.weights);
+  return result;
+}
+
+}  // namespace capstan::cli

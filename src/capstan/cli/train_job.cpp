@@ -1,0 +1,245 @@
+#include "capstan/cli/train_job.h"
+
+#include <deque>
+#include <thread>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+#include <signal.h>
+
+#include "capstan/base/user_error.h"
+#include "capstan/cli/command.h"
+#include "capstan/cli/progress.h"
+#include "capstan/client/connector.h"
+#include "capstan/client/observer.h"
+#include "capstan/data/partition.h"
+#include "capstan/launch/local_job.h"
+#include "capstan/strategy/strategy.h"
+#include "capstan/training/background_evaluator.h"
+
+namespace capstan::cli {
+namespace {
+
+constexpr auto kLookInterval = std::chrono::milliseconds(50);
+constexpr auto kEndPatience = std::chrono::seconds(5);
+
+// The mean loss over about the last epoch, from the servers' running sums.
+class LossWindow {
+ public:
+  explicit LossWindow(std::uint64_t samples) : samples_(samples) {}
+  void add(const wire::StatusReport& s) {
+    if (marks_.empty() || marks_.back().samples != s.samples) marks_.push_back({s.samples, s.loss_sum});
+    while (marks_.size() > 2 && marks_.back().samples - marks_[1].samples >= samples_) marks_.pop_front();
+  }
+  double mean() const {
+    const auto from = marks_.size() > 1 ? marks_.front() : Mark{};
+    const auto to = marks_.empty() ? Mark{} : marks_.back();
+    return to.samples > from.samples ? (to.sum - from.sum) / static_cast<double>(to.samples - from.samples)
+                                     : 0;
+  }
+
+ private:
+  struct Mark {
+    std::uint64_t samples = 0;
+    double sum = 0;
+  };
+  const std::uint64_t samples_;
+  std::deque<Mark> marks_;
+};
+
+// One job from the first process to the last evaluation.
+class Supervisor {
+ public:
+  explicit Supervisor(TrainContext& context)
+      : context_(context),
+        config_(context.config),
+        plan_(plan_steps(config_, context.dataset.train.count())),
+        job_({config_.servers, config::serve_arguments(config_, plan_.total), context.folder.path()}),
+        progress_(plan_.total, plan_.per_epoch, config_.log_interval),
+        evaluator_(std::move(context.model), context.layout, context.dataset.test),
+        window_(context.dataset.train.count()) {}
+
+  TrainResult run(bool& interrupted) {
+    start();
+    while (!status_.finished) {
+      look();
+      if (interrupted_at_ &&
+          (SteadyClock::now() - *interrupted_at_ > kEndPatience || context_.interrupts.count() > 1)) {
+        throw Failure(kInterrupted, "interrupted; the job did not end in time and was killed");
+      }
+      if (auto lost = observer_->poll(SteadyClock::now() + kLookInterval); !lost.is_ok()) server_lost(lost);
+    }
+    interrupted = interrupted_at_.has_value();
+    return finish();
+  }
+
+ private:
+  void start() {
+    client::LinkOptions link;
+    link.servers = job_.addresses();
+    link.token = job_.token();
+    auto joined =
+        client::Observer::join(link, client::make_connector(client::parse_transport(config_.transport)));
+    if (!joined) throw Failure(kLost, joined.status().message());
+    observer_ = std::move(*joined);
+    for (std::uint32_t rank = 0; rank < config_.workers; ++rank) {
+      std::vector<std::string> arguments = {launch::program("capstan-torch"), "work",
+                                            "--server=" + job_.address_list(),
+                                            fmt::format("--rank={}", rank)};
+      const auto more = config::work_arguments(config_);
+      arguments.insert(arguments.end(), more.begin(), more.end());
+      job_.start_worker(arguments);
+    }
+    next_epoch_ = 1;
+    ask_for_epoch();
+  }
+
+  void ask_for_epoch() {
+    const auto at = next_epoch_ * plan_.per_epoch;
+    // The last one is the end itself, which is evaluated with whatever the run has come to.
+    if (at < plan_.total) observer_->request_weights(context_.layout, Version{at});
+  }
+
+  void look() {
+    for (const auto& ended : job_.reap()) process_ended(ended);
+    if (!interrupted_at_ && context_.interrupts.count() > 0) {
+      interrupted_at_ = SteadyClock::now();
+      progress_.say("stopping: the workers finish their step (Ctrl-C again to kill)");
+      observer_->stop("interrupted");
+    }
+    auto status = observer_->status();
+    if (!status) server_lost(status.status());
+    status_ = std::move(*status);
+    window_.add(status_);
+    for (std::size_t rank = 0; rank < status_.workers.size(); ++rank) {
+      if (status_.workers[rank].state == wire::WorkerState::kLost) say_lost(rank, "no sign of life");
+    }
+    if (!evaluator_.busy()) {
+      if (auto snapshot = observer_->take_weights(); snapshot && !status_.finished) {
+        evaluated_version_ = snapshot->version;
+        evaluator_.start(std::move(snapshot->weights));
+      }
+    }
+    if (const auto test = evaluator_.poll()) epoch_done(*test);
+    if (progress_.due() && status_.started) show();
+  }
+
+  void show() {
+    progress_.show(status_);
+    context_.folder.append(nlohmann::ordered_json{
+        {"kind", "progress"},
+        {"step", status_.version.value},
+        {"seconds", status_.seconds},
+        {"samples", status_.samples},
+        {"train_loss",
+         window_.mean()}}.dump());
+  }
+
+  void epoch_done(const training::Evaluation& test) {
+    record_epoch(evaluated_version_, test);
+    ++next_epoch_;
+    ask_for_epoch();
+  }
+
+  void record_epoch(Version version, const training::Evaluation& test) {
+    const double epoch = static_cast<double>(version.value) / static_cast<double>(plan_.per_epoch);
+    progress_.say(fmt::format("epoch {:g}  step {}  test accuracy {:.2f} %  test loss {:.4f}", epoch,
+                              version.value, 100 * test.accuracy, test.loss));
+    context_.folder.append(nlohmann::ordered_json{
+        {"kind", "evaluation"},
+        {"epoch", epoch},
+        {"step", version.value},
+        {"test_loss", test.loss},
+        {"test_accuracy",
+         test.accuracy}}.dump());
+  }
+
+  void process_ended(const launch::LocalJob::Ended& ended) {
+    if (ended.is_server) {
+      throw Failure(kLost, fmt::format("server {} is lost ({}): training cannot go on{}", ended.index,
+                                       ended.exit.text(),
+                                       ended.last_words.empty() ? "" : "; it said: " + ended.last_words));
+    }
+    if (ended.exit.code == 0) return;
+    say_lost(ended.index,
+             ended.exit.text() + (ended.last_words.empty() ? "" : ", it said: " + ended.last_words));
+    observer_->worker_died(WorkerId{static_cast<std::uint32_t>(ended.index)});
+  }
+
+  // Once per worker, whoever notices first: its process ended, or the servers heard nothing of it.
+  void say_lost(std::size_t rank, const std::string& why) {
+    if (said_lost_[rank]) return;
+    said_lost_[rank] = true;
+    progress_.say(fmt::format("worker {} is lost ({}): training goes on without it", rank, why));
+  }
+
+  // The connection broke: say which process ended, if one did.
+  [[noreturn]] void server_lost(const Status& why) {
+    for (int i = 0; i < 20; ++i) {
+      for (const auto& ended : job_.reap()) {
+        if (ended.is_server) process_ended(ended);
+      }
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+    throw Failure(kLost, why.message() + ": training cannot go on");
+  }
+
+  TrainResult finish() {
+    if (evaluator_.busy()) record_epoch(evaluated_version_, evaluator_.wait());
+    TrainResult result;
+    result.config = config_;
+    result.transport = observer_->transport();
+    result.take(status_, context_.dataset.train.count());
+    result.train_loss = window_.mean();
+    result.run_dir = context_.folder.path().string();
+    if (result.lost_workers == config_.workers) {
+      throw Failure(kLost, fmt::format("all {} workers are lost after {} updates; see {}/worker-0.log",
+                                       config_.workers, result.steps, result.run_dir));
+    }
+    auto last = observer_->pull(context_.layout, status_.version);
+    if (!last) server_lost(last.status());
+    observer_.reset();
+    write_weights(context_.folder, context_.layout, last->weights);
+    evaluator_.start(std::move(last->weights));
+    result.test = evaluator_.wait();
+    record_epoch(last->version, result.test);
+    for (std::uint32_t rank = 0; rank < config_.workers; ++rank) {
+      if (status_.workers[rank].state == wire::WorkerState::kLost) job_.worker(rank).signal(SIGKILL);
+    }
+    job_.wait(SteadyClock::now() + kEndPatience);
+    return result;
+  }
+
+  TrainContext& context_;
+  const config::JobConfig& config_;
+  const StepPlan plan_;
+  launch::LocalJob job_;
+  Progress progress_;
+  training::BackgroundEvaluator evaluator_;
+  LossWindow window_;
+  std::unique_ptr<client::Observer> observer_;
+  wire::StatusReport status_;
+  std::uint64_t next_epoch_ = 1;
+  Version evaluated_version_;
+  std::optional<TimePoint> interrupted_at_;
+  std::vector<bool> said_lost_ = std::vector<bool>(config_.workers);
+};
+
+}  // namespace
+
+StepPlan plan_steps(const config::JobConfig& config, std::uint64_t samples) {
+  const auto workers = config.is_single() ? 1 : config.workers;
+  const auto steps = data::Partition{samples, workers, config.batch_size}.steps_per_epoch();
+  const auto merged =
+      config.is_single() ? 1 : strategy::parse(config.strategy, workers)->pushes_per_update(workers);
+  const auto pushes = steps * workers;
+  StepPlan plan{std::max<std::uint64_t>(1, pushes / merged), (pushes * config.epochs + merged - 1) / merged};
+  if (config.max_steps > 0) plan.total = std::min(plan.total, config.max_steps);
+  return plan;
+}
+
+TrainResult train_with_servers(TrainContext& context, bool& interrupted) {
+  return Supervisor(context).run(interrupted);
+}
+
+}  // namespace capstan::cli

@@ -1,0 +1,82 @@
+#include "capstan/cli/train_result.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+namespace capstan::cli {
+
+void TrainResult::take(const wire::StatusReport& s, std::uint64_t training_samples) {
+  steps = s.version.value;
+  epochs = static_cast<double>(s.samples) / static_cast<double>(training_samples);
+  seconds = s.seconds;
+  samples_per_second = s.seconds > 0 ? static_cast<double>(s.samples) / s.seconds : 0;
+  bytes_pushed = s.bytes_pushed;
+  bytes_pulled = s.bytes_pulled;
+  dropped_pushes = s.dropped_pushes;
+  staleness_mean = s.staleness_mean;
+  staleness_max = s.staleness_max;
+  compute_seconds = communication_seconds = 0;
+  for (const auto& w : s.workers) {
+    compute_seconds += w.compute_seconds / static_cast<double>(s.workers.size());
+    communication_seconds += w.wait_seconds / static_cast<double>(s.workers.size());
+  }
+  lost_workers = static_cast<std::uint64_t>(
+      std::ranges::count(s.workers, wire::WorkerState::kLost, &wire::WorkerRow::state));
+}
+
+std::string TrainResult::json() const {
+  const bool single = config.is_single();
+  return nlohmann::ordered_json{{"ok", true},
+                                {"network", config.network},
+                                {"dataset", config.dataset},
+                                {"strategy", config.strategy},
+                                {"workers", single ? 1 : config.workers},
+                                {"servers", single ? 0 : config.servers},
+                                {"transport", transport},
+                                {"optimizer", config.optimizer.name},
+                                {"steps", steps},
+                                {"epochs", epochs},
+                                {"seconds", seconds},
+                                {"samples_per_second", samples_per_second},
+                                {"train_loss", train_loss},
+                                {"test_loss", test.loss},
+                                {"test_accuracy", test.accuracy},
+                                {"bytes_pushed", bytes_pushed},
+                                {"bytes_pulled", bytes_pulled},
+                                {"compute_seconds", compute_seconds},
+                                {"communication_seconds", communication_seconds},
+                                {"lost_workers", lost_workers},
+                                {"dropped_pushes", dropped_pushes},
+                                {"staleness_mean", staleness_mean},
+                                {"staleness_max", staleness_max},
+                                {"run_dir", run_dir}}
+      .dump();
+}
+
+std::string TrainResult::summary() const {
+  std::string out;
+  out += fmt::format("{} on {}: test accuracy {:.2f} %, test loss {:.4f}, train loss {:.4f}\n",
+                     config.network, config.dataset, 100 * test.accuracy, test.loss, train_loss);
+  out += fmt::format("{} updates ({:.1f} epochs) in {:.1f} s: {:.0f} samples/s\n", steps, epochs, seconds,
+                     samples_per_second);
+  if (!config.is_single()) {
+    const double busy = compute_seconds + communication_seconds;
+    out += fmt::format(
+        "{}, {} workers, {} servers over {}: a worker computed {:.0f} % of its time; {:.1f} MB pushed, "
+        "{:.1f} MB pulled\n",
+        config.strategy, config.workers, config.servers, transport,
+        busy > 0 ? 100 * compute_seconds / busy : 0, static_cast<double>(bytes_pushed) / 1e6,
+        static_cast<double>(bytes_pulled) / 1e6);
+    if (staleness_max > 0)
+      out += fmt::format("staleness {:.2f} in the mean, {} at most\n", staleness_mean, staleness_max);
+    if (dropped_pushes > 0) out += fmt::format("{} pushes dropped\n", dropped_pushes);
+    if (lost_workers > 0)
+      out += fmt::format("{} of {} workers were lost on the way\n", lost_workers, config.workers);
+  }
+  out += fmt::format("{}/weights.safetensors\n", run_dir);
+  return out;
+}
+
+}  // namespace capstan::cli

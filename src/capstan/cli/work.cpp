@@ -1,0 +1,102 @@
+#include <atomic>
+#include <thread>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "capstan/base/user_error.h"
+#include "capstan/cli/commands.h"
+#include "capstan/cli/device.h"
+#include "capstan/cli/flags.h"
+#include "capstan/cli/signals.h"
+#include "capstan/client/connector.h"
+#include "capstan/cluster/token.h"
+#include "capstan/models/arena.h"
+#include "capstan/models/registry.h"
+#include "capstan/training/evaluate.h"
+#include "capstan/training/threads.h"
+#include "capstan/training/worker.h"
+
+namespace capstan::cli {
+
+int run_work(const Arguments& arguments) {
+  config::JobConfig job;
+  std::string servers;
+  std::optional<std::uint32_t> rank;
+  double connect_timeout = 30;
+  bool json = false;
+  CLI::App app(
+      "One worker: computes gradients on its part of the data for the servers of a job.\n\n"
+      "  capstan work --server thathost:7000 --network lenet --dataset digits --token-file job.token\n",
+      "work");
+  app.add_option("--server", servers,
+                 "HOST:PORT of the job's server; of several, with commas, the first leads")
+      ->required()
+      ->group("Connection");
+  app.add_option("--rank", rank, "Which worker to be, from 0 (default: the first place that is free)")
+      ->group("Connection");
+  app.add_option("--connect-timeout", connect_timeout, "Seconds to wait for servers that are still starting")
+      ->check(CLI::Range(0.1, 1e6))
+      ->capture_default_str()
+      ->group("Connection");
+  add_transport_flags(app, job);
+  add_model_flags(app, job);
+  app.add_flag("--json", json, "Print the result as one JSON object");
+  if (!parse_flags(app, arguments)) return kSuccess;
+  check_device(job.device);
+
+  Interrupts interrupts;
+  const auto token = cluster::find_token(job.token_file);
+  training::configure_torch(static_cast<int>(job.worker_threads()));
+  const auto dataset = data::load({job.dataset, job.data_dir.string(), job.seed});
+  const auto& shape = dataset.train.shape;
+  const auto model =
+      models::make(job.network, {shape.channels, shape.height, shape.width, shape.classes, job.seed});
+  const auto layout = models::layout_of(*model);
+  std::vector<float> initial(layout.size());
+  models::copy_parameters_out(*model, layout, initial);
+
+  client::LinkOptions link;
+  link.servers = CLI::detail::split(servers, ',');
+  link.token = token;
+  link.index = rank;
+  link.connect_timeout = from_seconds(connect_timeout);
+  auto joined = client::WorkerClient::join(
+      link, client::make_connector(client::parse_transport(job.transport)), layout, initial);
+  if (!joined)
+    throw Failure(joined.status().code() == StatusCode::kRefused ? kWrongUsage : kLost,
+                  joined.status().message());
+  auto& client = **joined;
+
+  std::atomic<bool> stop = false;
+  std::jthread watch([&](std::stop_token ending) {
+    while (!ending.stop_requested()) {
+      if (interrupts.count() > 0) stop = true;
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    }
+  });
+  const auto result = training::run_worker(client, *model, layout, dataset.train,
+                                           {job.batch_size, job.epochs, job.seed, &stop});
+  if (!result) throw Failure(kLost, result.status().message());
+  const auto test = training::evaluate(*model, dataset.test);
+  if (json) {
+    fmt::print("{}\n", nlohmann::json{{"ok", true},
+                                      {"rank", client.rank().value},
+                                      {"steps", result->steps},
+                                      {"samples", result->samples},
+                                      {"compute_seconds", result->compute_seconds},
+                                      {"communication_seconds", result->communication_seconds},
+                                      {"test_loss", test.loss},
+                                      {"test_accuracy", test.accuracy}}
+                           .dump());
+  } else {
+    fmt::print(
+        stderr,
+        "worker {}: {} steps, {} samples; computed {:.1f} s, waited {:.1f} s; test accuracy {:.2f} %\n",
+        client.rank().value, result->steps, result->samples, result->compute_seconds,
+        result->communication_seconds, 100 * test.accuracy);
+  }
+  return stop ? kInterrupted : kSuccess;
+}
+
+}  // namespace capstan::cli

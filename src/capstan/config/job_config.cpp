@@ -1,0 +1,163 @@
+#include "capstan/config/job_config.h"
+
+#include <algorithm>
+#include <limits>
+#include <sstream>
+
+#include <fmt/format.h>
+#include <sched.h>
+#include <toml++/toml.h>
+#include <unistd.h>
+
+#include "capstan/base/user_error.h"
+#include "capstan/strategy/strategy.h"
+
+namespace capstan::config {
+namespace {
+
+unsigned cores() {
+  cpu_set_t set;
+  if (::sched_getaffinity(0, sizeof set, &set) == 0) return static_cast<unsigned>(CPU_COUNT(&set));
+  return static_cast<unsigned>(std::max(1L, ::sysconf(_SC_NPROCESSORS_ONLN)));
+}
+
+// One flag, as it stands on a command line and in a file.
+struct Setting {
+  std::string name;
+  std::string text;      // of the value on a command line; empty for a switch that is on
+  bool is_text = false;  // quoted in a file
+};
+
+template <class T>
+Setting setting(const char* name, const T& value) {
+  if constexpr (std::is_same_v<T, std::string>) {
+    return {name, value, true};
+  } else if constexpr (std::is_same_v<T, std::filesystem::path>) {
+    return {name, value.string(), true};
+  } else {
+    return {name, fmt::format("{}", value), false};
+  }
+}
+
+std::vector<Setting> optimizer_settings(const OptimizerConfig& o) {
+  const auto resolved = o.options();
+  std::vector<Setting> out = {setting("optimizer", o.name),           setting("lr", o.lr),
+                              setting("momentum", resolved.momentum), setting("weight-decay", o.weight_decay),
+                              setting("lr-schedule", o.lr_schedule),  setting("warmup", o.warmup)};
+  if (o.dampening != 0) out.push_back(setting("dampening", o.dampening));
+  if (o.nesterov) out.push_back({"nesterov", "", false});
+  if (o.centered) out.push_back({"centered", "", false});
+  if (o.beta1) out.push_back(setting("beta1", *o.beta1));
+  if (o.beta2) out.push_back(setting("beta2", *o.beta2));
+  if (o.eps) out.push_back(setting("eps", *o.eps));
+  if (o.alpha) out.push_back(setting("alpha", *o.alpha));
+  if (o.lr_decay) out.push_back(setting("lr-decay", *o.lr_decay));
+  return out;
+}
+
+std::vector<std::string> as_arguments(const std::vector<Setting>& settings) {
+  std::vector<std::string> out;
+  for (const auto& s : settings)
+    out.push_back(s.text.empty() ? "--" + s.name : fmt::format("--{}={}", s.name, s.text));
+  return out;
+}
+
+}  // namespace
+
+optimizer::Options OptimizerConfig::options() const {
+  auto o = optimizer::defaults(optimizer::parse_kind(name));
+  o.lr = lr;
+  o.weight_decay = weight_decay;
+  o.momentum = momentum.value_or(o.kind == optimizer::Kind::kSgd ? 0.9 : 0.0);
+  o.dampening = dampening;
+  o.nesterov = nesterov;
+  o.beta1 = beta1.value_or(o.beta1);
+  o.beta2 = beta2.value_or(o.beta2);
+  o.eps = eps.value_or(o.eps);
+  o.alpha = alpha.value_or(o.alpha);
+  o.lr_decay = lr_decay.value_or(o.lr_decay);
+  o.centered = centered;
+  optimizer::validate(o);
+  return o;
+}
+
+optimizer::Schedule OptimizerConfig::schedule(std::uint64_t total_steps) const {
+  return optimizer::Schedule::parse(lr_schedule, warmup, total_steps);
+}
+
+unsigned JobConfig::worker_threads() const {
+  return threads > 0 ? threads : std::max(1u, cores() / (is_single() ? 1 : workers));
+}
+
+unsigned JobConfig::threads_per_server() const {
+  return server_threads > 0 ? server_threads : std::max(1u, cores() / servers);
+}
+
+void JobConfig::validate() const {
+  if (device != "cpu" && device != "cuda")
+    throw UserError(fmt::format("--device {}: must be cpu or cuda", device));
+  // A configuration file holds whole numbers up to this; a job must fit its own file.
+  constexpr auto kMost = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
+  for (const auto& [name, value] :
+       {std::pair{"seed", seed}, {"max-steps", max_steps}, {"warmup", optimizer.warmup}}) {
+    if (value > kMost) throw UserError(fmt::format("--{} {}: may be at most {}", name, value, kMost));
+  }
+  if (!is_single()) (void)strategy::parse(strategy, workers);
+  (void)optimizer.options();
+}
+
+std::string JobConfig::to_toml() const {
+  std::vector<Setting> settings = {setting("network", network),
+                                   setting("dataset", dataset),
+                                   setting("workers", workers),
+                                   setting("servers", servers),
+                                   setting("strategy", strategy),
+                                   setting("batch-size", batch_size),
+                                   setting("epochs", epochs),
+                                   setting("max-steps", max_steps),
+                                   setting("seed", seed),
+                                   setting("device", device),
+                                   setting("threads", worker_threads()),
+                                   setting("server-threads", threads_per_server()),
+                                   setting("transport", transport)};
+  if (!data_dir.empty()) settings.push_back(setting("data-dir", std::filesystem::absolute(data_dir)));
+  const auto rule = optimizer_settings(optimizer);
+  settings.insert(settings.end(), rule.begin(), rule.end());
+  std::ostringstream out;
+  for (const auto& s : settings) {
+    out << s.name << " = ";
+    if (s.is_text) {
+      out << toml::value<std::string>(s.text);
+    } else {
+      out << (s.text.empty() ? "true" : s.text);
+    }
+    out << "\n";
+  }
+  return out.str();
+}
+
+std::vector<std::string> serve_arguments(const JobConfig& c, std::uint64_t total_steps) {
+  auto settings = optimizer_settings(c.optimizer);
+  const std::vector<Setting> more = {
+      setting("workers", c.workers),       setting("servers", c.servers),
+      setting("strategy", c.strategy),     setting("max-steps", c.max_steps),
+      setting("total-steps", total_steps), setting("server-threads", c.threads_per_server()),
+      setting("transport", c.transport)};
+  settings.insert(settings.end(), more.begin(), more.end());
+  return as_arguments(settings);
+}
+
+std::vector<std::string> work_arguments(const JobConfig& c) {
+  std::vector<Setting> settings = {setting("network", c.network),
+                                   setting("dataset", c.dataset),
+                                   setting("batch-size", c.batch_size),
+                                   setting("epochs", c.epochs),
+                                   setting("seed", c.seed),
+                                   setting("device", c.device),
+                                   setting("threads", c.worker_threads()),
+                                   setting("transport", c.transport)};
+  if (!c.data_dir.empty()) settings.push_back(setting("data-dir", c.data_dir));
+  return as_arguments(settings);
+}
+
+}  // namespace capstan::config

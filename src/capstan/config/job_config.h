@@ -1,0 +1,68 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "capstan/optimizer/optimizer.h"
+
+namespace capstan::config {
+
+// The rule by which servers change weights, as a user gives it: what is missing takes the optimizer's own
+// default.
+struct OptimizerConfig {
+  std::string name = "sgd";
+  double lr = 0.02;
+  std::optional<double> momentum;  // sgd: 0.9, rmsprop: 0
+  double weight_decay = 0;
+  double dampening = 0;
+  bool nesterov = false;
+  std::optional<double> beta1, beta2, eps, alpha, lr_decay;
+  bool centered = false;
+  std::string lr_schedule = "constant";
+  std::uint64_t warmup = 0;
+
+  // Both throw UserError that names what is wrong.
+  optimizer::Options options() const;
+  optimizer::Schedule schedule(std::uint64_t total_steps) const;
+};
+
+// What a job needs to know; every field is a flag of the same name and a key of a configuration file.
+struct JobConfig {
+  std::string network = "lenet";
+  std::string dataset = "digits";
+  std::filesystem::path data_dir;
+  std::uint32_t workers = 2;
+  std::uint32_t servers = 1;
+  std::string strategy = "sync";
+  std::uint32_t batch_size = 32;  // per worker
+  std::uint32_t epochs = 15;
+  std::uint64_t max_steps = 0;  // updates; 0: no limit
+  OptimizerConfig optimizer;
+  std::uint64_t seed = 1;
+  std::string device = "cpu";
+  unsigned threads = 0;         // per worker; 0: cores ÷ workers
+  unsigned server_threads = 0;  // per server; 0: cores ÷ servers
+  std::string transport = "auto";
+  std::string listen = "127.0.0.1:0";
+  std::filesystem::path token_file;
+  std::filesystem::path train_dir;
+  double log_interval = 0;  // seconds between progress lines; 0: 0.2 on a terminal, 2 elsewhere
+
+  bool is_single() const { return strategy == "single"; }
+  unsigned worker_threads() const;
+  unsigned threads_per_server() const;
+
+  // Checks what flags alone cannot: throws UserError.
+  void validate() const;
+  // The whole resolved configuration; `train --config` of it runs the same job again.
+  std::string to_toml() const;
+};
+
+// Flags for `capstan serve` and the worker's command that make them part of this job.
+std::vector<std::string> serve_arguments(const JobConfig& config, std::uint64_t total_steps);
+std::vector<std::string> work_arguments(const JobConfig& config);
+
+}  // namespace capstan::config

@@ -1,0 +1,18 @@
+#include "capstan/launch/blas_core.h"
+
+#include <cstdlib>
+
+namespace capstan::launch {
+
+void choose_blas_core() {
+#if defined(__x86_64__)
+  __builtin_cpu_init();
+  if (!__builtin_cpu_is("intel")) return;  // for others its own choice is good
+  const bool avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+                      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+  const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+  if (avx512 || avx2) ::setenv("OPENBLAS_CORETYPE", avx512 ? "SkylakeX" : "Haswell", /*overwrite=*/0);
+#endif
+}
+
+}  // namespace capstan::launch

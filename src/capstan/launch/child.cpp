@@ -1,0 +1,148 @@
+#include "capstan/launch/child.h"
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <thread>
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+
+#include "capstan/base/user_error.h"
+
+namespace capstan::launch {
+namespace {
+
+std::vector<char*> pointers(std::vector<std::string>& strings) {
+  std::vector<char*> out;
+  for (auto& s : strings) out.push_back(s.data());
+  out.push_back(nullptr);
+  return out;
+}
+
+// Between fork and exec: only calls that are safe there.
+[[noreturn]] void become(char** argv, char** envp, int output, int error, pid_t parent,
+                         bool ignore_interrupt) {
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (::getppid() != parent) ::_exit(127);  // the parent died before the line above
+  struct sigaction action {};
+  action.sa_handler = ignore_interrupt ? SIG_IGN : SIG_DFL;
+  ::sigaction(SIGINT, &action, nullptr);
+  sigset_t none;
+  ::sigemptyset(&none);
+  ::sigprocmask(SIG_SETMASK, &none, nullptr);
+  const int null = ::open("/dev/null", O_RDWR);
+  ::dup2(null, STDIN_FILENO);
+  ::dup2(output >= 0 ? output : null, STDOUT_FILENO);
+  if (error >= 0) ::dup2(error, STDERR_FILENO);
+  ::execve(argv[0], argv, envp);
+  ::_exit(127);
+}
+
+}  // namespace
+
+std::string Exit::text() const {
+  if (signal == 0) return fmt::format("exit code {}", code);
+  return fmt::format("killed by signal {} ({})", signal, ::strsignal(signal));
+}
+
+Child::Child(const Options& options) {
+  auto arguments = options.arguments;
+  std::vector<std::string> environment = options.environment;
+  for (char** e = environ; *e; ++e) environment.emplace_back(*e);
+  auto argv = pointers(arguments);
+  auto envp = pointers(environment);
+  if (::access(argv[0], X_OK) != 0) {
+    throw UserError(
+        fmt::format("{}: {}: the installation is incomplete", arguments[0], std::strerror(errno)));
+  }
+
+  UniqueFd error;
+  if (!options.error_log.empty()) {
+    error.reset(::open(options.error_log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
+    if (!error) throw UserError(fmt::format("{}: {}", options.error_log.string(), std::strerror(errno)));
+  }
+  UniqueFd write_end;
+  if (options.read_output) {
+    int ends[2];
+    if (::pipe2(ends, O_CLOEXEC) != 0) throw UserError(fmt::format("no pipe: {}", std::strerror(errno)));
+    output_.reset(ends[0]);
+    write_end.reset(ends[1]);
+  }
+  const pid_t parent = ::getpid();
+  pid_ = ::fork();
+  if (pid_ < 0) throw UserError(fmt::format("cannot start a process: {}", std::strerror(errno)));
+  if (pid_ == 0)
+    become(argv.data(), envp.data(), write_end.get(), error.get(), parent, options.ignore_interrupt);
+}
+
+Child::Child(Child&& other) noexcept
+    : pid_(std::exchange(other.pid_, -1)),
+      exit_(other.exit_),
+      output_(std::move(other.output_)),
+      buffer_(std::move(other.buffer_)) {}
+
+Child::~Child() {
+  if (pid_ < 0 || poll()) return;
+  ::kill(pid_, SIGKILL);
+  ::waitpid(pid_, nullptr, 0);
+}
+
+std::optional<std::string> Child::read_line(TimePoint deadline) {
+  for (;;) {
+    if (const auto end = buffer_.find('\n'); end != std::string::npos) {
+      auto line = buffer_.substr(0, end);
+      buffer_.erase(0, end + 1);
+      return line;
+    }
+    const auto left =
+        std::chrono::duration_cast<std::chrono::milliseconds>(deadline - SteadyClock::now()).count();
+    pollfd ready{output_.get(), POLLIN, 0};
+    if (left <= 0 || ::poll(&ready, 1, static_cast<int>(left)) <= 0) return {};
+    char bytes[4096];
+    const auto n = ::read(output_.get(), bytes, sizeof bytes);
+    if (n <= 0) return {};
+    buffer_.append(bytes, static_cast<std::size_t>(n));
+  }
+}
+
+std::optional<Exit> Child::poll() {
+  int status = 0;
+  if (!exit_ && ::waitpid(pid_, &status, WNOHANG) == pid_) {
+    const bool killed = WIFSIGNALED(status);
+    exit_ = Exit{killed ? 128 + WTERMSIG(status) : WEXITSTATUS(status), killed ? WTERMSIG(status) : 0};
+  }
+  return exit_;
+}
+
+std::optional<Exit> Child::wait(TimePoint deadline) {
+  while (!poll() && SteadyClock::now() < deadline) std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  return exit_;
+}
+
+void Child::signal(int number) {
+  if (!poll()) ::kill(pid_, number);
+}
+
+std::filesystem::path own_folder() {
+  return std::filesystem::read_symlink("/proc/self/exe").parent_path();
+}
+
+std::string program(const std::string& name) {
+  return (own_folder() / name).string();
+}
+
+std::string last_line(const std::filesystem::path& log) {
+  std::ifstream in(log);
+  std::string line, last;
+  while (std::getline(in, line)) {
+    if (!line.empty()) last = line;
+  }
+  return last;
+}
+
+}  // namespace capstan::launch

@@ -1,0 +1,81 @@
+#include "capstan/launch/local_job.h"
+
+#include <fmt/format.h>
+#include <signal.h>
+
+#include "capstan/base/user_error.h"
+
+namespace capstan::launch {
+namespace {
+
+constexpr auto kServerStart = std::chrono::seconds(10);
+constexpr std::string_view kReady = "listening on ";
+
+}  // namespace
+
+LocalJob::LocalJob(const Options& options) : options_(options), token_(cluster::Token::generate()) {
+  for (std::size_t i = 0; i < options_.servers; ++i) addresses_.push_back(start_server(i));
+}
+
+std::string LocalJob::start_server(std::size_t index) {
+  std::vector<std::string> arguments = {program("capstan"), "serve"};
+  arguments.insert(arguments.end(), options_.serve.begin(), options_.serve.end());
+  if (index > 0) arguments.insert(arguments.end(), {"--leader", addresses_[0]});
+  servers_.emplace_back(Child::Options{
+      arguments, {fmt::format("{}={}", cluster::kTokenVariable, token_.text())}, log_of_server(index), true});
+  server_reaped_.push_back(false);
+  const auto line = servers_.back().read_line(SteadyClock::now() + kServerStart);
+  if (!line || !line->starts_with(kReady)) {
+    servers_.back().wait(SteadyClock::now() + std::chrono::milliseconds(200));
+    const auto words = last_line(log_of_server(index));
+    throw UserError(fmt::format("server {} did not start{}", index, words.empty() ? "" : ": " + words));
+  }
+  return line->substr(kReady.size());
+}
+
+std::string LocalJob::address_list() const {
+  return fmt::format("{}", fmt::join(addresses_, ","));
+}
+
+void LocalJob::start_worker(const std::vector<std::string>& arguments, bool read_output) {
+  workers_.emplace_back(Child::Options{arguments,
+                                       {fmt::format("{}={}", cluster::kTokenVariable, token_.text())},
+                                       log_of_worker(workers_.size()),
+                                       read_output});
+  worker_reaped_.push_back(false);
+}
+
+std::vector<LocalJob::Ended> LocalJob::reap() {
+  std::vector<Ended> ended;
+  const auto look = [&](bool is_server, std::vector<Child>& children, std::vector<bool>& reaped) {
+    for (std::size_t i = 0; i < children.size(); ++i) {
+      if (reaped[i]) continue;
+      const auto exit = children[i].poll();
+      if (!exit) continue;
+      reaped[i] = true;
+      ended.push_back({is_server, i, *exit, last_line(is_server ? log_of_server(i) : log_of_worker(i))});
+    }
+  };
+  look(true, servers_, server_reaped_);
+  look(false, workers_, worker_reaped_);
+  return ended;
+}
+
+std::filesystem::path LocalJob::log_of_server(std::size_t index) const {
+  return options_.log_folder / fmt::format("server-{}.log", index);
+}
+
+std::filesystem::path LocalJob::log_of_worker(std::size_t rank) const {
+  return options_.log_folder / fmt::format("worker-{}.log", rank);
+}
+
+void LocalJob::wait(TimePoint deadline) {
+  for (auto* children : {&workers_, &servers_}) {
+    for (auto& child : *children) {
+      if (!child.wait(deadline)) child.signal(SIGKILL);
+      child.wait(SteadyClock::now() + std::chrono::seconds(2));
+    }
+  }
+}
+
+}  // namespace capstan::launch

@@ -1,0 +1,92 @@
+// Reads the include lines of src/capstan and fails on an arrow that points up.
+
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <regex>
+#include <set>
+#include <string>
+
+#include <gtest/gtest.h>
+
+namespace {
+
+namespace fs = std::filesystem;
+
+// Which folders a folder may include, beside itself and base. docs/architecture.md shows the same as a
+// picture.
+const std::map<std::string, std::set<std::string>> kArrows = {
+    {"base", {}},
+    {"metrics", {}},
+    {"layouts", {}},
+    {"kernels", {}},
+    {"transport", {}},
+    {"wire", {}},
+    {"placement", {}},
+    {"strategy", {}},
+    {"optimizer", {"kernels"}},
+    {"store", {"kernels", "optimizer"}},
+    {"checkpoint", {}},
+    {"cluster", {"wire"}},
+    {"server",
+     {"cluster", "kernels", "metrics", "optimizer", "placement", "store", "strategy", "transport", "wire"}},
+    {"client", {"cluster", "placement", "transport", "wire"}},
+    {"config", {"optimizer", "strategy"}},
+    {"data", {}},
+    {"models", {}},
+    {"training", {"client", "data", "models", "optimizer", "store"}},
+    {"launch", {"cluster"}},
+    {"bench", {"client", "cluster", "config", "kernels", "launch", "layouts", "metrics", "optimizer"}},
+};
+
+// Layers that must stay free of libtorch, so that a server starts in milliseconds.
+const std::set<std::string> kWithTorch = {"models", "training", "cli"};
+
+struct Include {
+  fs::path file;
+  std::string folder;  // whose file it is
+  std::string target;  // what stands between the quotes or brackets
+};
+
+std::vector<Include> all_includes() {
+  const fs::path root = fs::path(CAPSTAN_SOURCE_DIR) / "src" / "capstan";
+  const std::regex line_form(R"(^\s*#\s*include\s*[<"]([^>"]+)[>"])");
+  std::vector<Include> found;
+  for (const auto& entry : fs::recursive_directory_iterator(root)) {
+    const auto extension = entry.path().extension();
+    if (extension != ".h" && extension != ".cpp") continue;
+    const auto folder = fs::relative(entry.path(), root).begin()->string();
+    std::ifstream in(entry.path());
+    std::string line;
+    std::smatch match;
+    while (std::getline(in, line)) {
+      if (std::regex_search(line, match, line_form)) found.push_back({entry.path(), folder, match[1]});
+    }
+  }
+  return found;
+}
+
+TEST(Architecture, NoIncludePointsUp) {
+  const auto includes = all_includes();
+  ASSERT_GT(includes.size(), 200u) << "the sources were not found";
+  for (const auto& include : includes) {
+    if (!include.target.starts_with("capstan/")) continue;
+    const auto target = fs::path(include.target);
+    const auto folder = std::next(target.begin())->string();
+    if (include.folder == "cli" || folder == include.folder || folder == "base") continue;
+    const auto allowed = kArrows.find(include.folder);
+    ASSERT_NE(allowed, kArrows.end()) << include.folder << " is not in the table of arrows";
+    EXPECT_TRUE(allowed->second.contains(folder)) << include.file << " includes " << include.target << ": "
+                                                  << include.folder << " may not use " << folder;
+  }
+}
+
+TEST(Architecture, OnlyModelsTrainingAndCommandsKnowLibtorch) {
+  const std::regex torch(R"(^(torch/|ATen/|c10/|caffe2/))");
+  for (const auto& include : all_includes()) {
+    if (!std::regex_search(include.target, torch)) continue;
+    EXPECT_TRUE(kWithTorch.contains(include.folder)) << include.file << " includes " << include.target;
+  }
+}
+
+}  // namespace

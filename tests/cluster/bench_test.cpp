@@ -1,0 +1,73 @@
+// `capstan bench wire` and the small commands, as a user runs them.
+
+#include <gmock/gmock.h>
+
+#include "program.h"
+
+namespace capstan::testing {
+namespace {
+
+using ::testing::HasSubstr;
+
+TEST(BenchWire, EveryStrategyOptimizerAndTransportGivesTheWeightsOfPlainArithmetic) {
+  const std::vector<std::vector<std::string>> cases = {
+      {"--workers=3"},
+      {"--workers=3", "--strategy=async"},
+      {"--workers=3", "--strategy=batch:2"},
+      {"--workers=2", "--servers=3"},
+      {"--workers=2", "--servers=2", "--strategy=async", "--transport=ucx"},
+      {"--workers=2", "--transport=ucx"},
+      {"--workers=2", "--optimizer=adam"},
+      {"--workers=2", "--optimizer=adamw"},
+      {"--workers=2", "--optimizer=adagrad"},
+      {"--workers=2", "--optimizer=rmsprop"},
+      {"--workers=2", "--optimizer=none"},
+      {"--model=bytes:1024", "--strategy=async"},
+  };
+  for (const auto& flags : cases) {
+    const Folder folder;
+    std::vector<std::string> arguments = {"bench", "wire", "--json", "--iterations=30"};
+    arguments.insert(arguments.end(), flags.begin(), flags.end());
+    Program run(folder, arguments);
+    EXPECT_EQ(run.exit_code(), 0) << flags.back() << ": " << run.errors();
+    const auto result = run.json();
+    EXPECT_EQ(result["ok"], true) << flags.back();
+    for (const char* key : {"model", "bytes", "tensors", "workers", "servers", "strategy", "optimizer",
+                            "transport", "iterations", "seconds_per_iteration", "p50_us", "p99_us",
+                            "gigabytes_per_second", "memcpy_gigabytes_per_second", "floor_seconds",
+                            "floor_ratio", "server_rss_bytes", "server_cpu_seconds", "worker_cpu_seconds"}) {
+      EXPECT_TRUE(result.contains(key)) << key;
+    }
+  }
+}
+
+TEST(BenchWire, WrongInputIsSaid) {
+  const Folder folder;
+  for (const std::vector<std::string>& arguments : {std::vector<std::string>{"bench"},
+                                                    {"bench", "wire", "--model=resnet5"},
+                                                    {"bench", "wire", "--model=bytes:3"},
+                                                    {"bench", "wire", "--strategy=single"}}) {
+    Program run(folder, arguments);
+    EXPECT_EQ(run.exit_code(), 2) << arguments.back();
+    EXPECT_FALSE(run.errors().empty());
+  }
+}
+
+TEST(Commands, HelpVersionAndMistakes) {
+  const Folder folder;
+  for (const std::vector<std::string>& arguments : {std::vector<std::string>{"--help"},
+                                                    {"--version"},
+                                                    {"serve", "--help"},
+                                                    {"bench", "wire", "--help"},
+                                                    {"doctor", "--json"}}) {
+    Program run(folder, arguments);
+    EXPECT_EQ(run.exit_code(), 0) << arguments[0] << run.errors();
+    EXPECT_FALSE(run.output().empty());
+  }
+  Program wrong(folder, {"trian"});
+  EXPECT_EQ(wrong.exit_code(), 2);
+  EXPECT_THAT(wrong.errors(), HasSubstr("train"));
+}
+
+}  // namespace
+}  // namespace capstan::testing

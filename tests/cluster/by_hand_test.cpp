@@ -1,0 +1,182 @@
+// Servers and workers started one by one, on one host and between two network namespaces.
+
+#include <gmock/gmock.h>
+#include <unistd.h>
+
+#include "program.h"
+
+namespace capstan::testing {
+namespace {
+
+using ::testing::HasSubstr;
+
+class ByHand : public ::testing::Test {
+ protected:
+  Program serve(std::vector<std::string> more = {}) {
+    std::vector<std::string> arguments = {"serve", "--json", "--token-file=" + token_.string()};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return Program(folder_, arguments);
+  }
+  Program work(const std::string& address, std::vector<std::string> more = {}) {
+    std::vector<std::string> arguments = {"work", "--json", "--server=" + address, "--epochs=2",
+                                          "--threads=1"};
+    if (std::ranges::none_of(more, [](const auto& a) { return a.starts_with("--token-file"); })) {
+      arguments.push_back("--token-file=" + token_.string());
+    }
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return Program(folder_, arguments);
+  }
+
+  const Folder folder_;
+  const fs::path token_ = token_file(folder_);
+};
+
+TEST_F(ByHand, ServerAndWorkersMeetOverEveryTransport) {
+  for (const std::string transport : {"auto", "local", "ucx"}) {
+    auto server = serve({"--workers=2", "--transport=" + transport});
+    const auto address = address_of(server);
+    ASSERT_FALSE(address.empty()) << server.errors();
+    auto a = work(address, {"--transport=" + transport}), b = work(address, {"--transport=" + transport});
+    EXPECT_EQ(a.exit_code(), 0) << a.errors();
+    EXPECT_EQ(b.exit_code(), 0) << b.errors();
+    EXPECT_EQ(server.exit_code(), 0) << server.errors();
+    EXPECT_EQ(server.json()["steps"], 2 * 23);
+    // Sync: both saw the same last weights, whatever carried them.
+    EXPECT_EQ(a.json()["test_loss"], b.json()["test_loss"]) << transport;
+    EXPECT_GT(a.json()["test_accuracy"].get<double>(), 0.5);
+  }
+}
+
+TEST_F(ByHand, AFollowerTakesItsShare) {
+  auto leader = serve({"--workers=1", "--servers=2"});
+  const auto first = address_of(leader);
+  auto follower = serve({"--leader=" + first});
+  const auto second = address_of(follower);
+  ASSERT_FALSE(second.empty()) << follower.errors();
+  auto worker = work(first + "," + second);
+  EXPECT_EQ(worker.exit_code(), 0) << worker.errors();
+  EXPECT_EQ(leader.exit_code(), 0) << leader.errors();
+  EXPECT_EQ(follower.exit_code(), 0) << follower.errors();
+}
+
+TEST_F(ByHand, WrongTokenAndOtherModelAreRefusedAndTheJobGoesOn) {
+  auto server = serve({"--workers=2", "--verbose"});
+  const auto address = address_of(server);
+  auto good = work(address);
+  auto thief = work(address, {"--token-file=" + token_file(folder_, kOtherToken).string()});
+  EXPECT_EQ(thief.exit_code(), 2);
+  EXPECT_THAT(thief.errors(), HasSubstr("wrong job token"));
+  // Whoever comes second brings the model that differs.
+  ASSERT_TRUE(server.said("worker 0 joined")) << server.errors();
+  auto stranger = work(address, {"--network=mlp"});
+  EXPECT_EQ(stranger.exit_code(), 2);
+  EXPECT_THAT(stranger.errors(), HasSubstr("conv1.weight"));
+  auto other = work(address);
+  EXPECT_EQ(good.exit_code(), 0) << good.errors();
+  EXPECT_EQ(other.exit_code(), 0) << other.errors();
+  EXPECT_EQ(server.exit_code(), 0) << server.errors();
+}
+
+TEST_F(ByHand, TokensAreNeverLoose) {
+  const auto loose = folder_ / "loose";
+  std::ofstream(loose) << kToken;
+  fs::permissions(loose, fs::perms::owner_read | fs::perms::others_read);
+  Program server(folder_, {"serve", "--token-file=" + loose.string()});
+  EXPECT_EQ(server.exit_code(), 2);
+  EXPECT_THAT(server.errors(), HasSubstr("chmod 600"));
+  Program none(folder_, {"serve"});
+  EXPECT_EQ(none.exit_code(), 2);
+  EXPECT_THAT(none.errors(), HasSubstr("CAPSTAN_TOKEN"));
+}
+
+TEST_F(ByHand, APortInUseIsSaid) {
+  auto server = serve({"--workers=1"});
+  const auto address = address_of(server);
+  auto second = serve({"--workers=1", "--listen=" + address});
+  EXPECT_EQ(second.exit_code(), 2);
+  EXPECT_THAT(second.errors(), HasSubstr("in use"));
+  server.child().signal(SIGINT);
+  EXPECT_EQ(server.exit_code(), 130);
+}
+
+TEST_F(ByHand, ANobodyThereIsSaid) {
+  auto worker = work("127.0.0.1:1", {"--connect-timeout=1"});
+  EXPECT_EQ(worker.exit_code(), 3);
+  EXPECT_THAT(worker.errors(), HasSubstr("127.0.0.1:1"));
+}
+
+TEST_F(ByHand, RanksTakeTheirPlaces) {
+  const auto port = std::to_string(20000 + ::getpid() % 30000);
+  std::vector<std::unique_ptr<Program>> ranks;
+  for (int rank = 0; rank < 3; ++rank) {
+    ranks.push_back(std::make_unique<Program>(
+        folder_, std::vector<std::string>{"train", "--rank=" + std::to_string(rank), "--world_size=3",
+                                          "--master_addr=127.0.0.1", "--master_port=" + port, "--epochs=1",
+                                          "--json", "--token-file=" + token_.string()}));
+  }
+  for (auto& rank : ranks) EXPECT_EQ(rank->exit_code(), 0) << rank->errors();
+  EXPECT_EQ(ranks[1]->json()["test_loss"], ranks[2]->json()["test_loss"]);
+}
+
+// ---- two hosts ----
+
+int shell(const std::string& command) {
+  return std::system((command + " >/dev/null 2>&1").c_str());
+}
+
+// Two network namespaces joined by a cable; gone with the object.
+class TwoHosts {
+ public:
+  TwoHosts() : a_("capstan-a-" + std::to_string(::getpid())), b_("capstan-b-" + std::to_string(::getpid())) {
+    const auto cable = std::to_string(::getpid() % 100000);
+    made_ = shell("ip netns add " + a_) == 0 && shell("ip netns add " + b_) == 0 &&
+            shell("ip link add ca" + cable + " netns " + a_ + " type veth peer name cb" + cable + " netns " +
+                  b_) == 0 &&
+            shell("ip -n " + a_ + " addr add 10.77.0.1/24 dev ca" + cable) == 0 &&
+            shell("ip -n " + b_ + " addr add 10.77.0.2/24 dev cb" + cable) == 0 &&
+            shell("ip -n " + a_ + " link set ca" + cable + " up") == 0 &&
+            shell("ip -n " + b_ + " link set cb" + cable + " up") == 0 &&
+            shell("ip -n " + a_ + " link set lo up") == 0 && shell("ip -n " + b_ + " link set lo up") == 0;
+    // The carrier comes a moment later.
+    const auto has_carrier = [&] {
+      return shell("ip -n " + a_ + " link show ca" + cable + " | grep -q LOWER_UP") == 0 &&
+             shell("ip -n " + b_ + " link show cb" + cable + " | grep -q LOWER_UP") == 0;
+    };
+    for (int i = 0; made_ && i < 200 && !has_carrier(); ++i)
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  ~TwoHosts() {
+    shell("ip netns del " + a_);
+    shell("ip netns del " + b_);
+  }
+  bool made() const { return made_; }
+  std::vector<std::string> on_a() const { return {"/usr/sbin/ip", "netns", "exec", a_}; }
+  std::vector<std::string> on_b() const { return {"/usr/sbin/ip", "netns", "exec", b_}; }
+
+ private:
+  std::string a_, b_;
+  bool made_ = false;
+};
+
+TEST_F(ByHand, ServerAndWorkersOnTwoHosts) {
+  const TwoHosts hosts;
+  if (!hosts.made()) GTEST_SKIP() << "network namespaces cannot be made here (they need root and iproute2)";
+  for (const std::string listen : {"10.77.0.1:7000", "0.0.0.0:7001"}) {
+    const auto port = listen.substr(listen.find(':'));
+    const std::vector<std::string> environment = {std::string("CAPSTAN_TOKEN=") + kToken};
+    Program server(folder_, {"serve", "--json", "--workers=2", "--listen=" + listen}, environment,
+                   hosts.on_a());
+    ASSERT_FALSE(address_of(server).empty()) << server.errors();
+    const std::vector<std::string> work = {"work", "--json", "--epochs=2", "--threads=1",
+                                           "--server=10.77.0.1" + port};
+    Program far(folder_, work, environment, hosts.on_b());   // over the cable
+    Program near(folder_, work, environment, hosts.on_a());  // the server's own host
+    EXPECT_EQ(far.exit_code(), 0) << far.errors();
+    EXPECT_EQ(near.exit_code(), 0) << near.errors();
+    EXPECT_EQ(server.exit_code(), 0) << server.errors();
+    EXPECT_EQ(far.json()["test_loss"], near.json()["test_loss"]);
+  }
+}
+
+}  // namespace
+}  // namespace capstan::testing

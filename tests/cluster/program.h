@@ -1,0 +1,143 @@
+#pragma once
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+#include <signal.h>
+
+#include "capstan/launch/child.h"
+
+// Runs the built programs as a user would.
+namespace capstan::testing {
+
+namespace fs = std::filesystem;
+
+inline TimePoint in_seconds(double s) {
+  return SteadyClock::now() + from_seconds(s);
+}
+
+inline std::string text_of(const fs::path& file) {
+  std::ifstream in(file, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+// An empty folder that goes with the test.
+class Folder {
+ public:
+  Folder() {
+    std::string form = (fs::temp_directory_path() / "capstan-test-XXXXXX").string();
+    path_ = ::mkdtemp(form.data());
+  }
+  ~Folder() {
+    std::error_code ignored;
+    fs::remove_all(path_, ignored);
+  }
+  fs::path operator/(const std::string& name) const { return path_ / name; }
+
+ private:
+  fs::path path_;
+};
+
+inline std::string path_of(const std::string& name) {
+  return std::string(CAPSTAN_BINARY_DIR) + "/bin/" + name;
+}
+
+// One run of capstan.
+class Program {
+ public:
+  Program(const Folder& folder, std::vector<std::string> arguments, std::vector<std::string> environment = {},
+          std::vector<std::string> prefix = {})
+      : errors_(folder / ("stderr-" + std::to_string(counter()++))),
+        child_(
+            {whole(std::move(prefix), std::move(arguments)), std::move(environment), errors_, true, false}) {}
+
+  launch::Child& child() { return child_; }
+  // Everything to the end; a test that waits too long fails.
+  int exit_code(double patience = 90) {
+    const auto deadline = in_seconds(patience);
+    while (auto line = child_.read_line(deadline)) output_ += *line + "\n";
+    const auto exit = child_.wait(deadline);
+    EXPECT_TRUE(exit) << "still running; it said: " << errors();
+    return exit ? exit->code : -1;
+  }
+  const std::string& output() const { return output_; }
+  nlohmann::json json() const { return nlohmann::json::parse(output_, nullptr, false); }
+  std::string errors() const { return text_of(errors_); }
+  // Waits until standard error holds the text.
+  bool said(const std::string& text, double patience = 60) {
+    for (const auto deadline = in_seconds(patience); SteadyClock::now() < deadline;) {
+      if (errors().find(text) != std::string::npos) return true;
+      if (child_.poll()) return errors().find(text) != std::string::npos;
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+    return false;
+  }
+  // Processes that this one has started and whose command line holds the text.
+  std::vector<pid_t> children(const std::string& text) const {
+    std::vector<pid_t> found;
+    std::ifstream list("/proc/" + std::to_string(child_.pid()) + "/task/" + std::to_string(child_.pid()) +
+                       "/children");
+    for (pid_t pid; list >> pid;) {
+      auto line = text_of("/proc/" + std::to_string(pid) + "/cmdline");
+      std::replace(line.begin(), line.end(), '\0', ' ');
+      if (line.find(text) != std::string::npos) found.push_back(pid);
+    }
+    return found;
+  }
+
+ private:
+  static int& counter() {
+    static int count = 0;
+    return count;
+  }
+  static std::vector<std::string> whole(std::vector<std::string> prefix, std::vector<std::string> arguments) {
+    prefix.push_back(path_of("capstan"));
+    prefix.insert(prefix.end(), arguments.begin(), arguments.end());
+    return prefix;
+  }
+
+  fs::path errors_;
+  launch::Child child_;
+  std::string output_;
+};
+
+// Gone, or a zombie that nobody has waited for yet.
+inline bool has_ended(pid_t pid) {
+  const auto stat = text_of("/proc/" + std::to_string(pid) + "/stat");
+  const auto at = stat.rfind(')');
+  return stat.empty() || at == std::string::npos || stat.substr(at + 2, 1) == "Z";
+}
+
+inline bool all_ended(const std::vector<pid_t>& pids, double patience = 10) {
+  for (const auto deadline = in_seconds(patience); SteadyClock::now() < deadline;) {
+    if (std::ranges::all_of(pids, has_ended)) return true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  return false;
+}
+
+inline constexpr const char* kToken = "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff";
+inline constexpr const char* kOtherToken = "ff112233445566778899aabbccddeeff00112233445566778899aabbccddeeff";
+
+inline fs::path token_file(const Folder& folder, const std::string& token = kToken) {
+  const auto path = folder / ("token-" + token.substr(0, 2));
+  std::ofstream(path) << token << "\n";
+  fs::permissions(path, fs::perms::owner_read | fs::perms::owner_write);
+  return path;
+}
+
+// "listening on HOST:PORT" of a server; empty where it did not come.
+inline std::string address_of(Program& server) {
+  const auto line = server.child().read_line(in_seconds(30));
+  constexpr std::string_view kReady = "listening on ";
+  return line && line->starts_with(kReady) ? line->substr(kReady.size()) : std::string();
+}
+
+}  // namespace capstan::testing

@@ -1,0 +1,241 @@
+// `capstan train` as a user runs it.
+
+#include <gmock/gmock.h>
+
+#include "program.h"
+
+namespace capstan::testing {
+namespace {
+
+using ::testing::HasSubstr;
+
+std::vector<std::string> train(const fs::path& folder, std::vector<std::string> more = {}) {
+  std::vector<std::string> arguments = {"train", "--json", "--train-dir=" + folder.string()};
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  return arguments;
+}
+
+TEST(Train, DefaultsLearnDigitsAndLeaveARunFolder) {
+  const Folder folder;
+  Program run(folder, train(folder / "run"));
+  ASSERT_EQ(run.exit_code(), 0) << run.errors();
+  const auto result = run.json();
+  for (const char* key : {"ok",
+                          "network",
+                          "dataset",
+                          "strategy",
+                          "workers",
+                          "servers",
+                          "transport",
+                          "optimizer",
+                          "steps",
+                          "epochs",
+                          "seconds",
+                          "samples_per_second",
+                          "train_loss",
+                          "test_loss",
+                          "test_accuracy",
+                          "bytes_pushed",
+                          "bytes_pulled",
+                          "compute_seconds",
+                          "communication_seconds",
+                          "lost_workers",
+                          "dropped_pushes",
+                          "staleness_mean",
+                          "staleness_max",
+                          "run_dir"}) {
+    EXPECT_TRUE(result.contains(key)) << key;
+  }
+  EXPECT_EQ(result.size(), 24u);
+  EXPECT_GE(result["test_accuracy"].get<double>(), 0.97);
+  EXPECT_EQ(result["strategy"], "sync");
+  EXPECT_EQ(result["workers"], 2);
+  EXPECT_EQ(result["lost_workers"], 0);
+  // 1,438 samples in global batches of 64 are 23 steps an epoch; each worker pushes 431,080 floats a step.
+  EXPECT_EQ(result["steps"], 15 * 23);
+  EXPECT_EQ(result["bytes_pushed"], 2 * 15 * 23 * 431080 * 4);
+  for (const char* file : {"config.toml", "versions.json", "metrics.jsonl", "weights.safetensors"}) {
+    EXPECT_TRUE(fs::exists(folder / "run" / file)) << file;
+  }
+}
+
+std::string weights_of(const std::vector<std::string>& flags) {
+  const Folder folder;
+  auto arguments = flags;
+  arguments.insert(arguments.end(),
+                   {"--epochs=2", "--dataset=synthetic:1x28x28:10:512", "--log-interval=60"});
+  Program run(folder, train(folder / "run", arguments));
+  EXPECT_EQ(run.exit_code(), 0) << run.errors();
+  return text_of(folder / "run" / "weights.safetensors");
+}
+
+TEST(Train, SyncGivesTheSameBitsTwiceAndWithTwoServersAndAsABatchOfAll) {
+  const auto once = weights_of({});
+  ASSERT_GT(once.size(), 431080u * 4);
+  EXPECT_EQ(once, weights_of({}));
+  EXPECT_EQ(once, weights_of({"--servers=2"}));
+  EXPECT_EQ(once, weights_of({"--num-aggregate=2"}));
+  EXPECT_NE(once, weights_of({"--seed=2"}));
+}
+
+TEST(Train, AsyncWithOneWorkerEqualsSingle) {
+  EXPECT_EQ(weights_of({"--strategy=async", "--workers=1", "--threads=1"}),
+            weights_of({"--strategy=single", "--threads=1"}));
+}
+
+TEST(Train, ItsConfigurationRunsTheSameJobAgain) {
+  const Folder folder;
+  Program first(folder, train(folder / "a", {"--epochs=1", "--optimizer=adam", "--lr=0.001", "--workers=1"}));
+  ASSERT_EQ(first.exit_code(), 0) << first.errors();
+  Program second(folder, train(folder / "b", {"--config=" + (folder / "a" / "config.toml").string()}));
+  ASSERT_EQ(second.exit_code(), 0) << second.errors();
+  EXPECT_EQ(text_of(folder / "a" / "weights.safetensors"), text_of(folder / "b" / "weights.safetensors"));
+}
+
+TEST(Train, StopsAfterMaxSteps) {
+  for (const char* strategy : {"sync", "async", "batch:2"}) {
+    const Folder folder;
+    Program run(folder, train(folder / "run",
+                              {"--max-steps=7", std::string("--strategy=") + strategy, "--workers=3"}));
+    ASSERT_EQ(run.exit_code(), 0) << run.errors();
+    EXPECT_EQ(run.json()["steps"], 7) << strategy;
+  }
+}
+
+TEST(Train, NeverOverwritesARun) {
+  const Folder folder;
+  Program first(folder, train(folder / "run", {"--max-steps=1"}));
+  ASSERT_EQ(first.exit_code(), 0) << first.errors();
+  const auto before = text_of(folder / "run" / "metrics.jsonl");
+  Program second(folder, train(folder / "run", {"--max-steps=1"}));
+  EXPECT_EQ(second.exit_code(), 2);
+  EXPECT_THAT(second.errors(), HasSubstr("holds a run already"));
+  EXPECT_EQ(text_of(folder / "run" / "metrics.jsonl"), before);
+}
+
+struct Wrong {
+  std::vector<std::string> flags;
+  std::string says;
+};
+
+TEST(Train, WrongInputIsOneLineThatSaysWhatWouldBeRight) {
+  const Folder folder;
+  const fs::path config = folder / "wrong.toml";
+  std::ofstream(config) << "workers = 2\nbatchsize = 3\n";
+  const std::vector<Wrong> cases = {
+      {{"--batchsize=3"}, "--batch-size"},
+      {{"--workers=0"}, "1 to 4096"},
+      {{"--strategy=snyc"}, "sync"},
+      {{"--strategy=batch:3"}, "at most 2"},
+      {{"--network=lenett"}, "lenet"},
+      {{"--dataset=digit"}, "digits"},
+      {{"--dataset=mnist"}, "--data-dir"},
+      {{"--dataset=synthetic:3x32x32:10"}, "1x28x28"},
+      {{"--optimizer=adma"}, "adam"},
+      {{"--lr=-1"}, "lr"},
+      {{"--lr=fast"}, "fast"},
+      {{"--lr-schedule=cosin"}, "cosine"},
+      {{"--device=cuda"}, "cpu"},
+      {{"--config=" + config.string()}, "wrong.toml:2"},
+      {{"--config=/nowhere.toml"}, "/nowhere.toml"},
+      {{"--rank=0"}, "--world-size"},
+      {{"digits"}, "digits"},
+  };
+  for (const auto& wrong : cases) {
+    Program run(folder, train(folder / "run", wrong.flags));
+    EXPECT_EQ(run.exit_code(), 2) << wrong.flags[0];
+    const auto errors = run.errors();
+    EXPECT_THAT(errors, HasSubstr(wrong.says)) << wrong.flags[0];
+    EXPECT_EQ(std::count(errors.begin(), errors.end(), '\n'), 1) << errors;
+    EXPECT_EQ(run.json()["ok"], false) << run.output();
+    EXPECT_FALSE(fs::exists(folder / "run"));
+  }
+}
+
+// ---- processes that die ----
+
+class Death : public ::testing::Test {
+ protected:
+  // A job that is under way: the first epoch has been evaluated.
+  void start(std::vector<std::string> more = {}) {
+    auto flags = train(folder_ / "run", std::move(more));
+    flags.insert(flags.end(), {"--epochs=40"});
+    run_.emplace(folder_, flags);
+    ASSERT_TRUE(run_->said("epoch 1 ")) << run_->errors();
+    workers_ = run_->children(" work ");
+    servers_ = run_->children(" serve ");
+  }
+
+  const Folder folder_;
+  std::optional<Program> run_;
+  std::vector<pid_t> workers_, servers_;
+};
+
+TEST_F(Death, OfAWorkerLeavesTheOthersTraining) {
+  for (const int signal : {SIGKILL, SIGSTOP}) {
+    fs::remove_all(folder_ / "run");
+    start();
+    ASSERT_EQ(workers_.size(), 2u);
+    ::kill(workers_[1], signal);
+    EXPECT_EQ(run_->exit_code(), 0) << run_->errors();
+    EXPECT_EQ(run_->json()["lost_workers"], 1);
+    EXPECT_EQ(run_->json()["steps"], 40 * 23);
+    EXPECT_THAT(run_->errors(), HasSubstr("worker 1 is lost"));
+    EXPECT_TRUE(all_ended(workers_) && all_ended(servers_));
+  }
+}
+
+TEST_F(Death, OfAWorkerWithTwoServersLeavesTheOthersTraining) {
+  start({"--servers=2", "--workers=3"});
+  ASSERT_EQ(servers_.size(), 2u);
+  ::kill(workers_[0], SIGKILL);
+  EXPECT_EQ(run_->exit_code(), 0) << run_->errors();
+  EXPECT_EQ(run_->json()["lost_workers"], 1);
+  EXPECT_TRUE(all_ended(workers_) && all_ended(servers_));
+}
+
+TEST_F(Death, OfAServerEndsTheJobWithCode3) {
+  for (const int signal : {SIGKILL, SIGSTOP}) {
+    for (std::size_t server : {0u, 1u}) {
+      fs::remove_all(folder_ / "run");
+      start({"--servers=2"});
+      ASSERT_EQ(servers_.size(), 2u);
+      ::kill(servers_[server], signal);
+      EXPECT_EQ(run_->exit_code(), 3) << run_->errors();
+      EXPECT_EQ(run_->json()["ok"], false);
+      EXPECT_TRUE(all_ended(workers_) && all_ended(servers_));
+    }
+  }
+}
+
+TEST_F(Death, OfAllWorkersEndsTheJobWithCode3) {
+  start();
+  for (const auto pid : workers_) ::kill(pid, SIGKILL);
+  EXPECT_EQ(run_->exit_code(), 3) << run_->errors();
+  EXPECT_TRUE(all_ended(servers_));
+}
+
+TEST_F(Death, OfTheLauncherTakesEverybodyAlong) {
+  start();
+  run_->child().signal(SIGKILL);
+  EXPECT_TRUE(all_ended(workers_) && all_ended(servers_));
+}
+
+TEST_F(Death, ByInterruptKeepsTheWeights) {
+  start();
+  run_->child().signal(SIGINT);
+  EXPECT_EQ(run_->exit_code(), 130) << run_->errors();
+  EXPECT_TRUE(fs::exists(folder_ / "run" / "weights.safetensors"));
+  EXPECT_TRUE(all_ended(workers_) && all_ended(servers_));
+}
+
+TEST(Train, TwoJobsAtOnceDoNotMeet) {
+  const Folder folder;
+  Program a(folder, train(folder / "a", {"--epochs=2"})), b(folder, train(folder / "b", {"--epochs=2"}));
+  EXPECT_EQ(a.exit_code(), 0) << a.errors();
+  EXPECT_EQ(b.exit_code(), 0) << b.errors();
+  EXPECT_EQ(text_of(folder / "a" / "weights.safetensors"), text_of(folder / "b" / "weights.safetensors"));
+}
+
+}  // namespace
+}  // namespace capstan::testing

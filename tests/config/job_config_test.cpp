@@ -1,0 +1,208 @@
+#include "capstan/config/job_config.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <toml++/toml.h>
+
+#include "capstan/base/user_error.h"
+
+namespace capstan::config {
+namespace {
+
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+// Reads a file as a user of TOML would, knowing only the flags' names.
+JobConfig read(const std::string& text) {
+  const auto t = toml::parse(text);
+  JobConfig c;
+  c.network = t["network"].value<std::string>().value();
+  c.dataset = t["dataset"].value<std::string>().value();
+  c.data_dir = t["data-dir"].value_or<std::string>("");
+  c.workers = t["workers"].value<std::uint32_t>().value();
+  c.servers = t["servers"].value<std::uint32_t>().value();
+  c.strategy = t["strategy"].value<std::string>().value();
+  c.batch_size = t["batch-size"].value<std::uint32_t>().value();
+  c.epochs = t["epochs"].value<std::uint32_t>().value();
+  c.max_steps = t["max-steps"].value<std::uint64_t>().value();
+  c.seed = t["seed"].value<std::uint64_t>().value();
+  c.device = t["device"].value<std::string>().value();
+  c.threads = t["threads"].value<unsigned>().value();
+  c.server_threads = t["server-threads"].value<unsigned>().value();
+  c.transport = t["transport"].value<std::string>().value();
+  auto& o = c.optimizer;
+  o.name = t["optimizer"].value<std::string>().value();
+  o.lr = t["lr"].value<double>().value();
+  o.momentum = t["momentum"].value<double>();
+  o.weight_decay = t["weight-decay"].value<double>().value();
+  o.lr_schedule = t["lr-schedule"].value<std::string>().value();
+  o.warmup = t["warmup"].value<std::uint64_t>().value();
+  o.dampening = t["dampening"].value_or(0.0);
+  o.nesterov = t["nesterov"].value_or(false);
+  o.centered = t["centered"].value_or(false);
+  o.beta1 = t["beta1"].value<double>();
+  o.beta2 = t["beta2"].value<double>();
+  o.eps = t["eps"].value<double>();
+  o.alpha = t["alpha"].value<double>();
+  o.lr_decay = t["lr-decay"].value<double>();
+  return c;
+}
+
+void expect_same_job(const JobConfig& a, const JobConfig& b) {
+  EXPECT_EQ(a.network, b.network);
+  EXPECT_EQ(a.dataset, b.dataset);
+  EXPECT_EQ(a.data_dir, b.data_dir);
+  EXPECT_EQ(a.workers, b.workers);
+  EXPECT_EQ(a.servers, b.servers);
+  EXPECT_EQ(a.strategy, b.strategy);
+  EXPECT_EQ(a.batch_size, b.batch_size);
+  EXPECT_EQ(a.epochs, b.epochs);
+  EXPECT_EQ(a.max_steps, b.max_steps);
+  EXPECT_EQ(a.seed, b.seed);
+  EXPECT_EQ(a.worker_threads(), b.worker_threads());
+  EXPECT_EQ(a.threads_per_server(), b.threads_per_server());
+  EXPECT_EQ(a.transport, b.transport);
+  const auto x = a.optimizer.options(), y = b.optimizer.options();
+  EXPECT_EQ(x.kind, y.kind);
+  EXPECT_EQ(x.lr, y.lr);  // to the last bit
+  EXPECT_EQ(x.weight_decay, y.weight_decay);
+  EXPECT_EQ(x.momentum, y.momentum);
+  EXPECT_EQ(x.dampening, y.dampening);
+  EXPECT_EQ(x.nesterov, y.nesterov);
+  EXPECT_EQ(x.beta1, y.beta1);
+  EXPECT_EQ(x.beta2, y.beta2);
+  EXPECT_EQ(x.eps, y.eps);
+  EXPECT_EQ(x.alpha, y.alpha);
+  EXPECT_EQ(x.lr_decay, y.lr_decay);
+  EXPECT_EQ(x.centered, y.centered);
+  EXPECT_EQ(a.optimizer.lr_schedule, b.optimizer.lr_schedule);
+  EXPECT_EQ(a.optimizer.warmup, b.optimizer.warmup);
+}
+
+TEST(JobConfig, ADefaultJobComesBackFromItsFile) {
+  const JobConfig config;
+  expect_same_job(read(config.to_toml()), config);
+}
+
+TEST(JobConfig, EverySettingComesBackFromItsFile) {
+  JobConfig config;
+  config.network = "resnet18";
+  config.dataset = "cifar10";
+  config.data_dir = "/data/with \"quotes\" and \\ and ü";
+  config.workers = 7;
+  config.servers = 3;
+  config.strategy = "batch:4";
+  config.batch_size = 128;
+  config.epochs = 90;
+  config.max_steps = 123456789012;
+  config.seed = 9007199254740993;  // more than a double holds
+  config.threads = 3;
+  config.server_threads = 2;
+  config.transport = "ucx";
+  config.optimizer.lr = 0.1 + 0.2;
+  config.optimizer.weight_decay = 1e-5;
+  config.optimizer.momentum = 0.95;
+  config.optimizer.nesterov = true;
+  config.optimizer.lr_schedule = "cosine";
+  config.optimizer.warmup = 500;
+  expect_same_job(read(config.to_toml()), config);
+}
+
+TEST(JobConfig, OptionsOfOtherOptimizersComeBackToo) {
+  JobConfig adam;
+  adam.optimizer.name = "adamw";
+  adam.optimizer.lr = 1;
+  adam.optimizer.beta1 = 0.8;
+  adam.optimizer.beta2 = 0.95;
+  adam.optimizer.eps = 1e-7;
+  expect_same_job(read(adam.to_toml()), adam);
+  JobConfig rmsprop;
+  rmsprop.optimizer.name = "rmsprop";
+  rmsprop.optimizer.centered = true;
+  rmsprop.optimizer.alpha = 0.9;
+  rmsprop.optimizer.momentum = 0.5;
+  expect_same_job(read(rmsprop.to_toml()), rmsprop);
+  JobConfig adagrad;
+  adagrad.optimizer.name = "adagrad";
+  adagrad.optimizer.lr_decay = 0.25;
+  expect_same_job(read(adagrad.to_toml()), adagrad);
+}
+
+// TOML's numbers end at 2^63 - 1.
+TEST(JobConfig, ASeedThatAFileCannotHoldIsRefused) {
+  JobConfig config;
+  config.seed = std::uint64_t{1} << 63;
+  EXPECT_THROW(config.validate(), UserError);
+  config.seed = (std::uint64_t{1} << 63) - 1;
+  EXPECT_NO_THROW(config.validate());
+  expect_same_job(read(config.to_toml()), config);
+}
+
+TEST(JobConfig, DefaultsAreThoseOfTheDocument) {
+  const JobConfig config;
+  EXPECT_EQ(config.optimizer.options().momentum, 0.9);
+  EXPECT_EQ(config.optimizer.options().lr, 0.02);
+  OptimizerConfig rmsprop;
+  rmsprop.name = "rmsprop";
+  EXPECT_EQ(rmsprop.options().momentum, 0.0);
+}
+
+std::string error_of(const JobConfig& config) {
+  try {
+    config.validate();
+  } catch (const UserError& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(JobConfig, WrongValuesAreErrorsThatNameThem) {
+  JobConfig config;
+  EXPECT_EQ(error_of(config), "no error");
+  config.device = "tpu";
+  EXPECT_THAT(error_of(config), HasSubstr("--device tpu"));
+  config = {};
+  config.strategy = "batch:5";
+  EXPECT_THAT(error_of(config), HasSubstr("at most 2"));
+  config = {};
+  config.optimizer.name = "sdg";
+  EXPECT_THAT(error_of(config), HasSubstr("sdg"));
+  config = {};
+  config.optimizer.lr = -1;
+  EXPECT_THAT(error_of(config), HasSubstr("lr"));
+  config = {};
+  config.strategy = "single";
+  EXPECT_EQ(error_of(config), "no error");
+}
+
+TEST(JobConfig, ThreadsAreAtLeastOneAndAsGiven) {
+  JobConfig config;
+  config.workers = 100000;
+  EXPECT_EQ(config.worker_threads(), 1u);
+  config.threads = 5;
+  EXPECT_EQ(config.worker_threads(), 5u);
+  config.servers = 100000;
+  EXPECT_EQ(config.threads_per_server(), 1u);
+}
+
+TEST(JobConfig, ProcessesGetTheFlagsOfTheirPart) {
+  JobConfig config;
+  config.strategy = "async";
+  config.max_steps = 40;
+  config.optimizer.nesterov = true;
+  const auto serve = serve_arguments(config, 1000);
+  EXPECT_THAT(serve, Contains("--strategy=async"));
+  EXPECT_THAT(serve, Contains("--max-steps=40"));
+  EXPECT_THAT(serve, Contains("--total-steps=1000"));
+  EXPECT_THAT(serve, Contains("--nesterov"));
+  EXPECT_THAT(serve, Contains("--momentum=0.9"));
+  EXPECT_THAT(serve, Not(Contains("--network=lenet")));
+  const auto work = work_arguments(config);
+  EXPECT_THAT(work, Contains("--network=lenet"));
+  EXPECT_THAT(work, Contains("--batch-size=32"));
+  EXPECT_THAT(work, Not(Contains("--lr=0.02")));
+}
+
+}  // namespace
+}  // namespace capstan::config

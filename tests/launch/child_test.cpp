@@ -1,0 +1,201 @@
+#include "capstan/launch/child.h"
+
+#include <thread>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "capstan/base/user_error.h"
+#include "support/temporary_folder.h"
+
+namespace capstan::launch {
+namespace {
+
+using capstan::testing::contents;
+using capstan::testing::TemporaryFolder;
+using ::testing::HasSubstr;
+
+TimePoint soon() {
+  return SteadyClock::now() + std::chrono::seconds(60);
+}
+
+Child::Options shell(const std::string& script) {
+  Child::Options options;
+  options.arguments = {"/bin/sh", "-c", script};
+  return options;
+}
+
+Child::Options sleeper() {
+  Child::Options options;
+  options.arguments = {"/bin/sleep", "1000"};
+  return options;
+}
+
+bool is_alive(pid_t pid) {
+  return ::kill(pid, 0) == 0;
+}
+
+bool comes_to_an_end(pid_t pid) {
+  const auto give_up = soon();
+  while (is_alive(pid) && SteadyClock::now() < give_up) {
+    // A process without a parent here is reaped by whoever adopted it; a zombie counts as ended.
+    const auto state = contents("/proc/" + std::to_string(pid) + "/stat");
+    if (state.find(") Z ") != std::string::npos) return true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  return !is_alive(pid);
+}
+
+TEST(Child, TellsItsExitCode) {
+  for (int code : {0, 1, 2, 77}) {
+    Child child(shell("exit " + std::to_string(code)));
+    const auto exit = child.wait(soon());
+    ASSERT_TRUE(exit);
+    EXPECT_EQ(exit->code, code);
+    EXPECT_EQ(exit->signal, 0);
+    EXPECT_EQ(exit->text(), "exit code " + std::to_string(code));
+    EXPECT_TRUE(child.poll());  // and again
+  }
+}
+
+TEST(Child, TellsWhichSignalKilledIt) {
+  Child child(shell("kill -TERM $$; sleep 100"));
+  const auto exit = child.wait(soon());
+  ASSERT_TRUE(exit);
+  EXPECT_EQ(exit->code, 128 + SIGTERM);
+  EXPECT_EQ(exit->signal, SIGTERM);
+  EXPECT_THAT(exit->text(), HasSubstr("killed by signal 15"));
+}
+
+TEST(Child, TakesSignals) {
+  Child child(sleeper());
+  EXPECT_FALSE(child.poll());
+  EXPECT_FALSE(child.wait(SteadyClock::now()));
+  child.signal(SIGKILL);
+  const auto exit = child.wait(soon());
+  ASSERT_TRUE(exit);
+  EXPECT_EQ(exit->signal, SIGKILL);
+  child.signal(SIGKILL);  // long gone: goes nowhere
+}
+
+TEST(Child, IgnoresTheTerminalsInterrupt) {
+  auto options = shell("kill -INT $$; echo still here");
+  options.read_output = true;
+  Child child(options);
+  EXPECT_EQ(child.read_line(soon()), "still here");
+}
+
+TEST(Child, TakesTheTerminalsInterruptWhereItIsToldTo) {
+  auto options = shell("kill -INT $$; sleep 100");
+  options.ignore_interrupt = false;
+  Child child(options);
+  const auto exit = child.wait(soon());
+  ASSERT_TRUE(exit);
+  EXPECT_EQ(exit->signal, SIGINT);
+}
+
+TEST(Child, GivesItsOutputLineByLine) {
+  auto options = shell("printf 'one\\ntwo\\n\\nfo'; printf 'ur\\n'");
+  options.read_output = true;
+  Child child(options);
+  for (const auto* line : {"one", "two", "", "four"}) EXPECT_EQ(child.read_line(soon()), line);
+  EXPECT_FALSE(child.read_line(soon()));
+  EXPECT_TRUE(child.wait(soon()));
+}
+
+TEST(Child, ALineThatDoesNotComeEndsAtTheDeadline) {
+  auto options = shell("exec sleep 1000");
+  options.read_output = true;
+  Child child(options);
+  EXPECT_FALSE(child.read_line(SteadyClock::now() + std::chrono::milliseconds(20)));
+  EXPECT_FALSE(child.read_line(SteadyClock::now() - std::chrono::seconds(1)));
+}
+
+TEST(Child, ItsErrorsGoToItsLog) {
+  const TemporaryFolder folder;
+  auto options = shell("echo first >&2; echo; echo last words >&2; echo >&2");
+  options.error_log = folder / "log";
+  Child child(options);
+  ASSERT_TRUE(child.wait(soon()));
+  EXPECT_EQ(contents(folder / "log"), "first\nlast words\n\n");
+  EXPECT_EQ(last_line(folder / "log"), "last words");
+  EXPECT_EQ(last_line(folder / "missing"), "");
+}
+
+TEST(Child, InheritsTheEnvironmentAndMore) {
+  ::setenv("CAPSTAN_TEST_OUTER", "outer", 1);
+  auto options = shell("echo $CAPSTAN_TEST_OUTER $CAPSTAN_TEST_INNER");
+  options.environment = {"CAPSTAN_TEST_INNER=inner"};
+  options.read_output = true;
+  Child child(options);
+  EXPECT_EQ(child.read_line(soon()), "outer inner");
+}
+
+TEST(Child, ReadsNothingFromOurInput) {
+  auto options = shell("cat; echo end");
+  options.read_output = true;
+  Child child(options);
+  EXPECT_EQ(child.read_line(soon()), "end");
+}
+
+TEST(Child, IsKilledByTheDestructor) {
+  pid_t pid = -1;
+  {
+    Child child(shell("exec sleep 1000"));
+    pid = child.pid();
+    EXPECT_TRUE(is_alive(pid));
+  }
+  EXPECT_FALSE(is_alive(pid));
+}
+
+TEST(Child, MovesWithItsProcess) {
+  Child first(shell("exec sleep 1000"));
+  const auto pid = first.pid();
+  Child second(std::move(first));
+  EXPECT_EQ(second.pid(), pid);
+  EXPECT_TRUE(is_alive(pid));
+}
+
+TEST(Child, AMissingProgramIsAnErrorThatNamesIt) {
+  try {
+    Child::Options options;
+    options.arguments = {"/no/such/program"};
+    Child child(options);
+    FAIL() << "it started";
+  } catch (const UserError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("/no/such/program"));
+  }
+}
+
+// A process in between starts the child, tells its number and is killed: the kernel must end the child.
+TEST(Child, DoesNotOutliveItsParent) {
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  const pid_t middle = ::fork();
+  ASSERT_GE(middle, 0);
+  if (middle == 0) {
+    Child child(sleeper());
+    const pid_t pid = child.pid();
+    if (::write(ends[1], &pid, sizeof pid) != sizeof pid) ::_exit(1);
+    for (;;) ::pause();
+  }
+  pid_t pid = -1;
+  ASSERT_EQ(::read(ends[0], &pid, sizeof pid), static_cast<ssize_t>(sizeof pid));
+  EXPECT_TRUE(is_alive(pid));
+  ASSERT_EQ(::kill(middle, SIGKILL), 0);
+  ASSERT_EQ(::waitpid(middle, nullptr, 0), middle);
+  EXPECT_TRUE(comes_to_an_end(pid));
+  ::close(ends[0]);
+  ::close(ends[1]);
+}
+
+TEST(Programs, LieBesideThisOne) {
+  EXPECT_EQ(program("capstan"), (own_folder() / "capstan").string());
+  EXPECT_TRUE(std::filesystem::exists(own_folder() / "launch_test"));
+}
+
+}  // namespace
+}  // namespace capstan::launch
