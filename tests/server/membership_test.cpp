@@ -161,12 +161,12 @@ TEST(Membership, BadBytesFromAMemberEndHisConnectionOnly) {
 TEST(Membership, AMemberThatGoesSilentIsLost) {
   for (std::uint32_t servers : {1u, 2u}) {
     auto options = job(2, servers, "sync");
-    options.silence = std::chrono::milliseconds(400);
+    options.silence = std::chrono::milliseconds(800);
     LoopbackCluster cluster(false, options);
     std::vector<std::unique_ptr<RawPeer>> peers;
     for (std::uint32_t s = 0; s < servers; ++s) {
-      peers.push_back(std::make_unique<RawPeer>(cluster.network(), std::to_string(s)));
-      ASSERT_TRUE(peers.back()->join(cluster.token(), worker_join(1)));
+      peers.push_back(join_in_time(cluster, std::to_string(s), worker_join(1)));
+      ASSERT_TRUE(peers.back());
     }
     peers[0]->send(wire::Pull{});
     const auto life = live(cluster, cluster.connector(), 0, 5);
@@ -201,14 +201,8 @@ TEST(Membership, AnInitialiserThatComesBackAsAnotherIsAskedAgain) {
     peer.send(wire::Pull{});
     ASSERT_TRUE(peer.next<wire::SendWeights>());
   }
-  const auto give_up = SteadyClock::now() + std::chrono::seconds(30);
-  std::optional<wire::Joined> joined;
-  std::unique_ptr<RawPeer> back;
-  while (!joined && SteadyClock::now() < give_up) {
-    back = std::make_unique<RawPeer>(cluster.network(), "0");
-    joined = back->join(cluster.token(), worker_join(0, 2));
-  }
-  ASSERT_TRUE(joined);
+  const auto back = join_in_time(cluster, "0", worker_join(0, 2));
+  ASSERT_TRUE(back);
   back->send(wire::Pull{});
   EXPECT_TRUE(back->next<wire::SendWeights>());
 }
@@ -276,9 +270,9 @@ TEST(Membership, AFollowerWithoutItsLeaderSendsClientsAwayForAWhile) {
 // A server that takes its time must not make the others believe that the worker is dead.
 TEST(Membership, AWorkerStaysAliveWhileItWaitsForASlowServer) {
   auto options = job(1, 2, "sync");
-  options.silence = std::chrono::milliseconds(400);
+  options.silence = std::chrono::milliseconds(800);
   LoopbackCluster cluster(true, options);
-  const auto slow_until = SteadyClock::now() + std::chrono::milliseconds(1500);
+  const auto slow_until = SteadyClock::now() + std::chrono::milliseconds(2500);
   const auto connector = cluster.connector();
   const auto life = live(
       cluster,

@@ -26,4 +26,15 @@ inline void begin_job(RawPeer& peer) {
   peer.send(wire::Initialize{}, initial_weights(small_layout()));
 }
 
+// A member of a server that may say "not yet": tries until it is taken in, for 30 s.
+inline std::unique_ptr<RawPeer> join_in_time(LoopbackCluster& cluster, const std::string& address,
+                                             const wire::Join& join) {
+  const auto give_up = SteadyClock::now() + std::chrono::seconds(30);
+  while (SteadyClock::now() < give_up) {
+    auto peer = std::make_unique<RawPeer>(cluster.network(), address);
+    if (peer->join(cluster.token(), join)) return peer;
+  }
+  return nullptr;
+}
+
 }  // namespace capstan::testing::play

@@ -3,8 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "server/play.h"
-#include "server/raw_peer.h"
+#include "server/raw_worker.h"
 
 namespace capstan {
 namespace {
@@ -220,15 +219,9 @@ TEST(Reconnect, ANewLifeIsNotTakenForTheOldOne) {
   const auto join = [](std::uint64_t incarnation) {
     return wire::Join{wire::Role::kWorker, 1u, {incarnation}, wire::to_wire(small_layout())};
   };
-  auto old_leader = std::make_unique<RawPeer>(cluster.network(), "0");
-  ASSERT_TRUE(old_leader->join(cluster.token(), join(5)));
-  std::unique_ptr<RawPeer> old_follower;
-  std::optional<wire::Joined> joined;
-  for (int i = 0; i < 1000 && !joined; ++i) {  // the follower may not have found its leader yet
-    old_follower = std::make_unique<RawPeer>(cluster.network(), "1");
-    joined = old_follower->join(cluster.token(), join(5));
-  }
-  ASSERT_TRUE(joined);
+  auto old_leader = join_in_time(cluster, "0", join(5));
+  const auto old_follower = join_in_time(cluster, "1", join(5));
+  ASSERT_TRUE(old_leader && old_follower);
   old_leader.reset();
   Life first, second;
   std::thread other([&] { first = live(cluster, cluster.connector(), 0, 5); });
