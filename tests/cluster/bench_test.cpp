@@ -58,12 +58,15 @@ TEST(Commands, HelpVersionAndMistakes) {
   for (const std::vector<std::string>& arguments : {std::vector<std::string>{"--help"},
                                                     {"--version"},
                                                     {"serve", "--help"},
-                                                    {"bench", "wire", "--help"},
-                                                    {"doctor", "--json"}}) {
+                                                    {"bench", "wire", "--help"}}) {
     Program run(folder, arguments);
     EXPECT_EQ(run.exit_code(), 0) << arguments[0] << run.errors();
     EXPECT_FALSE(run.output().empty());
   }
+  // Without the part that is linked with libtorch, training is missing, and doctor says so.
+  Program doctor(folder, {"doctor", "--json"});
+  EXPECT_EQ(doctor.exit_code(), fs::exists(path_of("capstan-torch")) ? 0 : 1) << doctor.errors();
+  EXPECT_EQ(doctor.json()["findings"].size(), 7u);
   Program wrong(folder, {"trian"});
   EXPECT_EQ(wrong.exit_code(), 2);
   EXPECT_THAT(wrong.errors(), HasSubstr("train"));

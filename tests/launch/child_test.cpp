@@ -106,6 +106,15 @@ TEST(Child, GivesItsOutputLineByLine) {
   EXPECT_TRUE(child.wait(soon()));
 }
 
+TEST(Child, ALastLineWithoutAnEndIsALine) {
+  auto options = shell("printf 'one\\ntwo'");
+  options.read_output = true;
+  Child child(options);
+  EXPECT_EQ(child.read_line(TimePoint::max()), "one");
+  EXPECT_EQ(child.read_line(soon()), "two");
+  EXPECT_FALSE(child.read_line(soon()));
+}
+
 TEST(Child, ALineThatDoesNotComeEndsAtTheDeadline) {
   auto options = shell("exec sleep 1000");
   options.read_output = true;
@@ -132,6 +141,16 @@ TEST(Child, InheritsTheEnvironmentAndMore) {
   options.read_output = true;
   Child child(options);
   EXPECT_EQ(child.read_line(soon()), "outer inner");
+}
+
+TEST(Child, ItsOwnEnvironmentReplacesWhatItInherits) {
+  ::setenv("CAPSTAN_TEST_OUTER", "outer", 1);
+  auto options = shell("env | grep -c ^CAPSTAN_TEST_OUTER=; echo $CAPSTAN_TEST_OUTER");
+  options.environment = {"CAPSTAN_TEST_OUTER=mine"};
+  options.read_output = true;
+  Child child(options);
+  EXPECT_EQ(child.read_line(soon()), "1");
+  EXPECT_EQ(child.read_line(soon()), "mine");
 }
 
 TEST(Child, ReadsNothingFromOurInput) {

@@ -1,14 +1,14 @@
 #include "capstan/client/connector.h"
 
+#include <charconv>
+#include <cstring>
+#include <memory>
+
 #include <arpa/inet.h>
 #include <fmt/format.h>
 #include <ifaddrs.h>
 #include <netdb.h>
 #include <netinet/in.h>
-
-#include <charconv>
-#include <cstring>
-#include <memory>
 
 #include "capstan/base/user_error.h"
 #include "capstan/transport/local/local.h"
@@ -20,16 +20,19 @@ namespace {
 bool same_address(const sockaddr* a, const sockaddr* b) {
   if (!a || !b || a->sa_family != b->sa_family) return false;
   if (a->sa_family == AF_INET) {
-    return reinterpret_cast<const sockaddr_in*>(a)->sin_addr.s_addr == reinterpret_cast<const sockaddr_in*>(b)->sin_addr.s_addr;
+    return reinterpret_cast<const sockaddr_in*>(a)->sin_addr.s_addr ==
+           reinterpret_cast<const sockaddr_in*>(b)->sin_addr.s_addr;
   }
   if (a->sa_family != AF_INET6) return false;
-  return std::memcmp(&reinterpret_cast<const sockaddr_in6*>(a)->sin6_addr, &reinterpret_cast<const sockaddr_in6*>(b)->sin6_addr,
-                     sizeof(in6_addr)) == 0;
+  return std::memcmp(&reinterpret_cast<const sockaddr_in6*>(a)->sin6_addr,
+                     &reinterpret_cast<const sockaddr_in6*>(b)->sin6_addr, sizeof(in6_addr)) == 0;
 }
 
 bool is_loopback(const sockaddr* a) {
-  if (a->sa_family == AF_INET) return (ntohl(reinterpret_cast<const sockaddr_in*>(a)->sin_addr.s_addr) >> 24) == 127;
-  return a->sa_family == AF_INET6 && IN6_IS_ADDR_LOOPBACK(&reinterpret_cast<const sockaddr_in6*>(a)->sin6_addr);
+  if (a->sa_family == AF_INET)
+    return (ntohl(reinterpret_cast<const sockaddr_in*>(a)->sin_addr.s_addr) >> 24) == 127;
+  return a->sa_family == AF_INET6 &&
+         IN6_IS_ADDR_LOOPBACK(&reinterpret_cast<const sockaddr_in6*>(a)->sin6_addr);
 }
 
 }  // namespace
@@ -49,11 +52,13 @@ HostPort parse_address(const std::string& address) {
     result.host = address.substr(0, colon);
     const auto [stop, error] = std::from_chars(address.data() + colon + 1, end, result.port);
     if (error == std::errc() && stop == end) {
-      if (result.host.front() == '[' && result.host.back() == ']') result.host = result.host.substr(1, result.host.size() - 2);
+      if (result.host.front() == '[' && result.host.back() == ']')
+        result.host = result.host.substr(1, result.host.size() - 2);
       return result;
     }
   }
-  throw UserError(fmt::format("\"{}\" is not an address: it should look like 127.0.0.1:7000 or host:7000", address));
+  throw UserError(
+      fmt::format("\"{}\" is not an address: it should look like 127.0.0.1:7000 or host:7000", address));
 }
 
 bool is_this_host(const std::string& host) {
@@ -75,8 +80,8 @@ bool is_this_host(const std::string& host) {
 Connector make_connector(TransportChoice choice) {
   // One UCX context serves all connections of a loop; it opens with the first that needs it.
   auto context = std::make_shared<std::unique_ptr<transport::ucx::Context>>();
-  return [choice, context](transport::EventLoop& loop, const std::string& address)
-             -> Result<std::unique_ptr<transport::Connection>> {
+  return [choice, context](transport::EventLoop& loop,
+                           const std::string& address) -> Result<std::unique_ptr<transport::Connection>> {
     const auto [host, port] = parse_address(address);
     const bool here = is_this_host(host);
     if (choice == TransportChoice::kLocal && !here) {

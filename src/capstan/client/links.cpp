@@ -60,7 +60,8 @@ class Links::Link final : public transport::Handler {
     last_heard_ = SteadyClock::now();
     const auto message = wire::decode(incoming.frame);
     if (!message) return end(message.status());
-    if (const auto* refused = std::get_if<wire::Refused>(&*message)) return end(Status::refused(refused->reason));
+    if (const auto* refused = std::get_if<wire::Refused>(&*message))
+      return end(Status::refused(refused->reason));
     if (is_joined_) {
       if (!std::holds_alternative<wire::Heartbeat>(*message)) links_.events_.on_message(server_, *message);
       return;
@@ -76,7 +77,8 @@ class Links::Link final : public transport::Handler {
           wire::encode(wire::Join{links_.options_.role, links_.index_, links_.incarnation_, links_.layout_}));
     }
     const auto* joined = std::get_if<wire::Joined>(&*message);
-    if (!joined || !trusted_) return end(Status::malformed(fmt::format("a {} out of turn", wire::name_of(*message))));
+    if (!joined || !trusted_)
+      return end(Status::malformed(fmt::format("a {} out of turn", wire::name_of(*message))));
     is_joined_ = true;
     joined_ = *joined;
     links_.events_.on_joined(server_, std::move(incoming.segment), std::exchange(was_joined_, true));
@@ -144,8 +146,8 @@ Status Links::join(const std::vector<wire::Tensor>& layout) {
     if (i == 0) {
       index_ = joined(0).member.index;
       if (joined(0).servers != options_.servers.size()) {
-        return Status::refused(fmt::format("{}: this job has {} servers, but {} were named", options_.servers[0],
-                                           joined(0).servers, options_.servers.size()));
+        return Status::refused(fmt::format("{}: this job has {} servers, but {} were named",
+                                           options_.servers[0], joined(0).servers, options_.servers.size()));
       }
       // From now on the leader expects signs of life, however long the other servers take.
       driver_.with_lock([this] {
@@ -165,11 +167,12 @@ Status Links::join_one(std::size_t server, TimePoint deadline) {
     start(*links_[server]);
   });
   auto& link = *links_[server];
-  const bool settled =
-      driver_.run_until([&] { return link.is_joined() || !failure_.is_ok(); }, deadline + std::chrono::seconds(1));
+  const bool settled = driver_.run_until([&] { return link.is_joined() || !failure_.is_ok(); },
+                                         deadline + std::chrono::seconds(1));
   return driver_.with_lock([&] {
     if (!failure_.is_ok()) return failure_;
-    return settled ? Status::ok() : Status::timeout("no answer from the server at " + options_.servers[server]);
+    return settled ? Status::ok()
+                   : Status::timeout("no answer from the server at " + options_.servers[server]);
   });
 }
 
@@ -191,7 +194,8 @@ void Links::broken(Link& link, Status why) {
   if (hopeless || (in_service && same_host) || now >= link.retry_until) {
     const auto& address = options_.servers[link.server()];
     if (why.code() == StatusCode::kRefused) return fail(why.within("refused by the server at " + address));
-    return fail(why.within((link.was_joined() ? "lost the server at " : "cannot reach the server at ") + address));
+    return fail(
+        why.within((link.was_joined() ? "lost the server at " : "cannot reach the server at ") + address));
   }
   driver_.loop().call_at(now + kRetry, [this, &link] {
     if (ending_ || !failure_.is_ok()) return;

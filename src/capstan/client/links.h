@@ -15,17 +15,17 @@
 namespace capstan::client {
 
 // Opens a connection to a server's address on a loop.
-using Connector =
-    std::function<Result<std::unique_ptr<transport::Connection>>(transport::EventLoop&, const std::string& address)>;
+using Connector = std::function<Result<std::unique_ptr<transport::Connection>>(transport::EventLoop&,
+                                                                               const std::string& address)>;
 
 struct LinkOptions {
   std::vector<std::string> servers;  // addresses; the first server leads
   cluster::Token token;
   wire::Role role = wire::Role::kWorker;
-  std::optional<std::uint32_t> index;  // the rank a worker asks for
-  Duration connect_timeout = std::chrono::seconds(10);   // for servers that are still starting
-  Duration silence = std::chrono::milliseconds(3000);    // a server that says nothing for so long is lost
-  Duration reconnect = std::chrono::milliseconds(900);   // how long to try again after a broken connection
+  std::optional<std::uint32_t> index;                   // the rank a worker asks for
+  Duration connect_timeout = std::chrono::seconds(10);  // for servers that are still starting
+  Duration silence = std::chrono::milliseconds(3000);   // a server that says nothing for so long is lost
+  Duration reconnect = std::chrono::milliseconds(900);  // how long to try again after a broken connection
 };
 
 // One client's connections to all servers of a job: handshake, join, heartbeats, and coming back after a
@@ -35,7 +35,8 @@ class Links {
   class Events {
    public:
     virtual ~Events() = default;
-    virtual transport::Placement on_payload(std::size_t server, const wire::Message& message, std::size_t bytes) = 0;
+    virtual transport::Placement on_payload(std::size_t server, const wire::Message& message,
+                                            std::size_t bytes) = 0;
     virtual void on_message(std::size_t server, const wire::Message& message) = 0;
     // A server took this client in: the first time, or again after a broken connection. `weights` is the
     // server's segment where it sends one.

@@ -98,7 +98,8 @@ Status Observer::poll(TimePoint deadline) {
   return driver_.with_lock([&] { return links_.failure(); });
 }
 
-transport::Placement Observer::on_payload(std::size_t server, const wire::Message& message, std::size_t bytes) {
+transport::Placement Observer::on_payload(std::size_t server, const wire::Message& message,
+                                          std::size_t bytes) {
   const auto* weights = std::get_if<wire::Weights>(&message);
   if (!weights) return transport::Placement::refuse();
   if (!request_ || weights->request != request_->number) return transport::Placement::discard();

@@ -44,7 +44,8 @@ class Observer final : private Links::Events {
  private:
   Observer(const LinkOptions& options, Connector connector);
 
-  transport::Placement on_payload(std::size_t server, const wire::Message& message, std::size_t bytes) override;
+  transport::Placement on_payload(std::size_t server, const wire::Message& message,
+                                  std::size_t bytes) override;
   void on_message(std::size_t server, const wire::Message& message) override;
   void on_joined(std::size_t server, std::optional<transport::Segment>, bool again) override;
   void ask_for_weights();

@@ -11,8 +11,10 @@ std::unique_ptr<WeightsArena> WeightsArena::of_server_segments(std::uint64_t ele
   std::unique_ptr<WeightsArena> arena(new WeightsArena);
   arena->elements_ = elements;
   arena->reserved_bytes_ = elements * sizeof(float);
-  void* base = ::mmap(nullptr, arena->reserved_bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (base == MAP_FAILED) throw UserError(fmt::format("no memory for {} bytes of weights", arena->reserved_bytes_));
+  void* base =
+      ::mmap(nullptr, arena->reserved_bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (base == MAP_FAILED)
+    throw UserError(fmt::format("no memory for {} bytes of weights", arena->reserved_bytes_));
   arena->base_ = static_cast<float*>(base);
   return arena;
 }
@@ -20,7 +22,8 @@ std::unique_ptr<WeightsArena> WeightsArena::of_server_segments(std::uint64_t ele
 std::unique_ptr<WeightsArena> WeightsArena::own_segment(std::uint64_t elements) {
   std::unique_ptr<WeightsArena> arena(new WeightsArena);
   arena->elements_ = elements;
-  arena->own_ = transport::Segment::create(elements * sizeof(float), transport::Segment::PeerMay::kReadAndWrite);
+  arena->own_ =
+      transport::Segment::create(elements * sizeof(float), transport::Segment::PeerMay::kReadAndWrite);
   arena->base_ = arena->own_.floats().data();
   return arena;
 }
@@ -31,7 +34,8 @@ WeightsArena::~WeightsArena() {
 
 Status WeightsArena::lay(Range range, transport::Segment segment) {
   if (range.size() == 0) return Status::ok();
-  if (segment.size() != range.size() * sizeof(float)) return Status::malformed("a segment that is not the server's shard");
+  if (segment.size() != range.size() * sizeof(float))
+    return Status::malformed("a segment that is not the server's shard");
   if (auto bad = segment.move_to(base_ + range.begin); !bad.is_ok()) return bad;
   laid_.push_back(std::move(segment));
   return Status::ok();

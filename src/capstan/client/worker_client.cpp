@@ -1,13 +1,14 @@
 #include "capstan/client/worker_client.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
+
+#include <fmt/format.h>
 
 namespace capstan::client {
 
 Result<std::unique_ptr<WorkerClient>> WorkerClient::join(const LinkOptions& options, Connector connector,
-                                                         const FlatLayout& layout, std::span<const float> initial) {
+                                                         const FlatLayout& layout,
+                                                         std::span<const float> initial) {
   std::unique_ptr<WorkerClient> client(new WorkerClient(options, std::move(connector), layout, initial));
   if (auto bad = client->links_.join(wire::to_wire(layout)); !bad.is_ok()) return bad;
   if (auto bad = client->driver_.with_lock([&] { return client->prepare(); }); !bad.is_ok()) return bad;
@@ -18,7 +19,8 @@ WorkerClient::WorkerClient(const LinkOptions& options, Connector connector, cons
                            std::span<const float> initial)
     : layout_(layout),
       initial_(std::make_shared<const std::vector<float>>(initial.begin(), initial.end())),
-      gradients_(transport::Segment::create(layout.size() * sizeof(float), transport::Segment::PeerMay::kRead)),
+      gradients_(
+          transport::Segment::create(layout.size() * sizeof(float), transport::Segment::PeerMay::kRead)),
       server_weights_(options.servers.size()),
       answered_(options.servers.size()),
       links_(driver_, options, std::move(connector), *this) {}
@@ -35,7 +37,8 @@ Range WorkerClient::range(std::size_t server) const {
 Status WorkerClient::prepare() {
   std::uint64_t covered = 0;
   for (std::size_t s = 0; s < links_.size(); ++s) {
-    if (range(s).begin > range(s).end || range(s).end > layout_.size()) return Status::malformed("a shard outside the model");
+    if (range(s).begin > range(s).end || range(s).end > layout_.size())
+      return Status::malformed("a shard outside the model");
     covered += range(s).size();
   }
   if (covered != layout_.size()) return Status::malformed("the servers' shards do not make up the model");
@@ -56,7 +59,8 @@ Status WorkerClient::prepare() {
 void WorkerClient::share_memory(std::size_t server) {
   if (!links_.shares_memory(server) || !weights_) return;
   links_.send(server, wire::Share{wire::Arena::kGradients}, gradients_);
-  if (const auto* segment = weights_->segment()) links_.send(server, wire::Share{wire::Arena::kWeights}, *segment);
+  if (const auto* segment = weights_->segment())
+    links_.send(server, wire::Share{wire::Arena::kWeights}, *segment);
 }
 
 void WorkerClient::on_joined(std::size_t server, std::optional<transport::Segment> weights, bool again) {
@@ -112,8 +116,9 @@ Result<Update> WorkerClient::push_pull(const StepReport& report) {
   const auto microseconds = [](double s) { return static_cast<std::uint32_t>(std::min(s * 1e6, 4e9)); };
   ++sequence_.value;
   ++clock_.value;
-  auto update = exchange(wire::Push{rank(), links_.incarnation(), sequence_, clock_, version_, report.samples, report.loss,
-                                    microseconds(report.compute_seconds), microseconds(std::exchange(last_wait_, 0))});
+  auto update = exchange(wire::Push{rank(), links_.incarnation(), sequence_, clock_, version_, report.samples,
+                                    report.loss, microseconds(report.compute_seconds),
+                                    microseconds(std::exchange(last_wait_, 0))});
   communication_seconds_ += last_wait_;
   return update;
 }
@@ -126,9 +131,11 @@ void WorkerClient::leave() {
   });
 }
 
-transport::Placement WorkerClient::on_payload(std::size_t server, const wire::Message& message, std::size_t bytes) {
+transport::Placement WorkerClient::on_payload(std::size_t server, const wire::Message& message,
+                                              std::size_t bytes) {
   const auto* weights = std::get_if<wire::Weights>(&message);
-  if (!weights || !weights_ || bytes != range(server).size() * sizeof(float)) return transport::Placement::refuse();
+  if (!weights || !weights_ || bytes != range(server).size() * sizeof(float))
+    return transport::Placement::refuse();
   if (!waiting_ || answered_[server] || weights->request != (push_ ? push_->sequence.value : 0)) {
     return transport::Placement::discard();
   }
@@ -143,7 +150,8 @@ void WorkerClient::on_message(std::size_t server, const wire::Message& message) 
   }
   const auto* weights = std::get_if<wire::Weights>(&message);
   if (!weights || !waiting_ || answered_[server]) return;
-  if (weights->request != (push_ ? push_->sequence.value : 0)) return;  // the answer to something older, sent twice
+  if (weights->request != (push_ ? push_->sequence.value : 0))
+    return;  // the answer to something older, sent twice
   answered_[server] = true;
   if (server == 0) answer_ = *weights;
   waiting_ = !std::ranges::all_of(answered_, std::identity{});
@@ -151,7 +159,8 @@ void WorkerClient::on_message(std::size_t server, const wire::Message& message) 
 
 void WorkerClient::send_initial_weights(std::size_t server) {
   if (!initial_) return;  // the job has begun: whoever asks now is out of his mind
-  links_.send(server, wire::Initialize{}, std::span(*initial_).subspan(range(server).begin, range(server).size()), initial_);
+  links_.send(server, wire::Initialize{},
+              std::span(*initial_).subspan(range(server).begin, range(server).size()), initial_);
 }
 
 }  // namespace capstan::client

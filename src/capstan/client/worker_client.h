@@ -19,8 +19,8 @@ struct StepReport {
 
 // What the servers answered.
 struct Update {
-  Version version;  // of the weights now
-  Version applied;  // which version the push became part of; 0 where it was dropped
+  Version version;    // of the weights now
+  Version applied;    // which version the push became part of; 0 where it was dropped
   bool stop = false;  // the job ends: leave
 };
 
@@ -57,7 +57,8 @@ class WorkerClient final : private Links::Events {
   WorkerClient(const LinkOptions& options, Connector connector, const FlatLayout& layout,
                std::span<const float> initial);
 
-  transport::Placement on_payload(std::size_t server, const wire::Message& message, std::size_t bytes) override;
+  transport::Placement on_payload(std::size_t server, const wire::Message& message,
+                                  std::size_t bytes) override;
   void on_message(std::size_t server, const wire::Message& message) override;
   void on_joined(std::size_t server, std::optional<transport::Segment> weights, bool again) override;
 

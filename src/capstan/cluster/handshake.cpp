@@ -1,10 +1,10 @@
 #include "capstan/cluster/handshake.h"
 
-#include <fmt/format.h>
-#include <sodium.h>
-
 #include <cstring>
 #include <string_view>
+
+#include <fmt/format.h>
+#include <sodium.h>
 
 #include "capstan/base/check.h"
 
@@ -21,7 +21,8 @@ wire::Nonce fresh_nonce() {
   return nonce;
 }
 
-wire::Proof prove(const Token& token, std::string_view side, const wire::Nonce& server, const wire::Nonce& client) {
+wire::Proof prove(const Token& token, std::string_view side, const wire::Nonce& server,
+                  const wire::Nonce& client) {
   unsigned char text[16 + sizeof(wire::Nonce) * 2] = {};
   std::memcpy(text, side.data(), side.size());
   std::memcpy(text + 16, server.data(), server.size());
@@ -37,7 +38,8 @@ bool same(const wire::Proof& a, const wire::Proof& b) {
 }
 
 std::string other_protocol(std::uint16_t theirs) {
-  return fmt::format("protocol {} here and {} there: use the same Capstan on both sides", wire::kProtocol, theirs);
+  return fmt::format("protocol {} here and {} there: use the same Capstan on both sides", wire::kProtocol,
+                     theirs);
 }
 
 constexpr std::string_view kClient = "capstan client";

@@ -1,13 +1,13 @@
 #include "capstan/cluster/token.h"
 
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sodium.h>
 #include <sys/stat.h>
-
-#include <cerrno>
-#include <cstdlib>
-#include <cstring>
 
 #include "capstan/base/check.h"
 #include "capstan/base/unique_fd.h"
@@ -26,10 +26,11 @@ Token Token::parse(const std::string& text, const std::string& where) {
   Token token;
   std::size_t used = 0;
   const char* end = nullptr;
-  const int bad = sodium_hex2bin(reinterpret_cast<unsigned char*>(token.bytes.data()), token.bytes.size(), text.data(),
-                                 text.size(), " \n\r\t", &used, &end);
+  const int bad = sodium_hex2bin(reinterpret_cast<unsigned char*>(token.bytes.data()), token.bytes.size(),
+                                 text.data(), text.size(), " \n\r\t", &used, &end);
   if (bad != 0 || used != token.bytes.size() || end != text.data() + text.size()) {
-    throw UserError(fmt::format("{}: a job token is 64 hexadecimal digits (make one with: openssl rand -hex 32)", where));
+    throw UserError(
+        fmt::format("{}: a job token is 64 hexadecimal digits (make one with: openssl rand -hex 32)", where));
   }
   return token;
 }
@@ -49,13 +50,15 @@ Token read_token(const std::filesystem::path& file) {
     throw UserError(fmt::format("token file {}: not a regular file", file.string()));
   }
   if ((info.st_mode & 077) != 0) {
-    throw UserError(fmt::format("token file {} can be read by others: run chmod 600 {}", file.string(), file.string()));
+    throw UserError(
+        fmt::format("token file {} can be read by others: run chmod 600 {}", file.string(), file.string()));
   }
   char text[256];
   auto size = ::read(fd.get(), text, sizeof text);
   if (size == sizeof text) size = 0;  // no token is so long: whatever it is, it is malformed
   if (size < 0) throw UserError(fmt::format("token file {}: {}", file.string(), std::strerror(errno)));
-  return Token::parse(std::string(text, static_cast<std::size_t>(size)), fmt::format("token file {}", file.string()));
+  return Token::parse(std::string(text, static_cast<std::size_t>(size)),
+                      fmt::format("token file {}", file.string()));
 }
 
 void write_token(const std::filesystem::path& file, const Token& token) {
@@ -70,7 +73,8 @@ Token find_token(const std::filesystem::path& file) {
   if (!file.empty()) return read_token(file);
   if (const char* text = std::getenv(kTokenVariable)) return Token::parse(text, kTokenVariable);
   throw UserError(
-      "no job token: every part of a job needs the same one. Make it with (umask 077; openssl rand -hex 32 > job.token) "
+      "no job token: every part of a job needs the same one. Make it with (umask 077; openssl rand -hex 32 > "
+      "job.token) "
       "and give --token-file job.token, or set CAPSTAN_TOKEN");
 }
 

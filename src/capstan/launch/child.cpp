@@ -1,5 +1,6 @@
 #include "capstan/launch/child.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
@@ -52,8 +53,15 @@ std::string Exit::text() const {
 
 Child::Child(const Options& options) {
   auto arguments = options.arguments;
-  std::vector<std::string> environment = options.environment;
-  for (char** e = environ; *e; ++e) environment.emplace_back(*e);
+  auto environment = options.environment;
+  const auto overridden = [&](std::string_view inherited) {
+    const auto name = inherited.substr(0, inherited.find('=') + 1);
+    return std::ranges::any_of(options.environment,
+                               [&](const std::string& own) { return own.starts_with(name); });
+  };
+  for (char** e = environ; *e; ++e) {
+    if (!overridden(*e)) environment.emplace_back(*e);
+  }
   auto argv = pointers(arguments);
   auto envp = pointers(environment);
   if (::access(argv[0], X_OK) != 0) {
@@ -101,11 +109,17 @@ std::optional<std::string> Child::read_line(TimePoint deadline) {
     }
     const auto left =
         std::chrono::duration_cast<std::chrono::milliseconds>(deadline - SteadyClock::now()).count();
+    constexpr std::int64_t kLongest = 3'600'000;
+    if (left <= 0) return {};
     pollfd ready{output_.get(), POLLIN, 0};
-    if (left <= 0 || ::poll(&ready, 1, static_cast<int>(left)) <= 0) return {};
+    const int found = ::poll(&ready, 1, static_cast<int>(std::min<std::int64_t>(left, kLongest)));
+    if (found == 0 || (found < 0 && errno == EINTR)) continue;
     char bytes[4096];
-    const auto n = ::read(output_.get(), bytes, sizeof bytes);
-    if (n <= 0) return {};
+    const auto n = found > 0 ? ::read(output_.get(), bytes, sizeof bytes) : -1;
+    if (n <= 0) {
+      if (buffer_.empty()) return {};
+      return std::exchange(buffer_, {});  // a last line without an end
+    }
     buffer_.append(bytes, static_cast<std::size_t>(n));
   }
 }

@@ -1,8 +1,8 @@
 #include "capstan/server/coordinator.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
+
+#include <fmt/format.h>
 
 #include "capstan/base/check.h"
 
@@ -19,8 +19,10 @@ Coordinator::Coordinator(const Options& options, Outbox outbox)
   if (options.max_steps > 0) carry_out(engine_.limit({options.max_steps}));
 }
 
-Result<wire::Member> Coordinator::admit(Role role, std::optional<std::uint32_t> index, Incarnation incarnation) {
-  if (role == Role::kObserver) return wire::Member{role, index && *index < next_observer_ ? *index : next_observer_++};
+Result<wire::Member> Coordinator::admit(Role role, std::optional<std::uint32_t> index,
+                                        Incarnation incarnation) {
+  if (role == Role::kObserver)
+    return wire::Member{role, index && *index < next_observer_ ? *index : next_observer_++};
   if (role == Role::kServer) {
     if (next_server_ >= options_.servers) {
       return Status::refused(fmt::format("this job has {} servers, and all are here", options_.servers));
@@ -28,14 +30,16 @@ Result<wire::Member> Coordinator::admit(Role role, std::optional<std::uint32_t> 
     return wire::Member{role, next_server_++};
   }
   if (!index) {
-    const auto free = std::ranges::find(workers_, WorkerState::kAbsent, [](const Worker& w) { return w.row.state; });
+    const auto free =
+        std::ranges::find(workers_, WorkerState::kAbsent, [](const Worker& w) { return w.row.state; });
     if (free == workers_.end()) {
       return Status::refused(fmt::format("this job has {} workers, and all are taken", workers_.size()));
     }
     index = static_cast<std::uint32_t>(free - workers_.begin());
   }
   if (*index >= workers_.size()) {
-    return Status::refused(fmt::format("worker {} does not exist: this job has {} workers, from 0", *index, workers_.size()));
+    return Status::refused(
+        fmt::format("worker {} does not exist: this job has {} workers, from 0", *index, workers_.size()));
   }
   auto& worker = workers_[*index];
   const bool comes_back = worker.row.state == WorkerState::kLive && worker.incarnation == incarnation;
@@ -87,7 +91,8 @@ void Coordinator::hold(Worker& worker, ServerId server, Sequence sequence) {
   }
   if (sequence < worker.holding) return;
   worker.holders.insert(server.value);
-  if (worker.holders.size() == options_.servers && !worker.counted && worker.push.sequence == sequence) count_push(worker);
+  if (worker.holders.size() == options_.servers && !worker.counted && worker.push.sequence == sequence)
+    count_push(worker);
 }
 
 void Coordinator::count_push(Worker& worker) {

@@ -49,7 +49,7 @@ class Coordinator {
   void staged(ServerId server, WorkerId worker, Incarnation incarnation, Sequence sequence);
   void pull(const wire::Member& member, const wire::Pull& pull);
   void gone(const wire::Member& member, bool lost);
-  void stop();               // end at the next step
+  void stop();  // end at the next step
 
   // Workers that have not come, or have not asked for weights: the job has not started because of them.
   std::vector<std::uint32_t> missing() const;
@@ -69,11 +69,11 @@ class Coordinator {
   struct Worker {
     wire::WorkerRow row;
     Incarnation incarnation;
-    bool ready = false;             // joined everywhere, asked for its first weights
+    bool ready = false;                         // joined everywhere, asked for its first weights
     std::optional<std::uint64_t> pull_request;  // what the next release answers; none: the newest push
-    wire::Push push;                // newest
-    bool counted = false;           // the engine has it
-    std::set<std::uint32_t> holders;  // servers that hold the push `holding`
+    wire::Push push;                            // newest
+    bool counted = false;                       // the engine has it
+    std::set<std::uint32_t> holders;            // servers that hold the push `holding`
     Sequence holding;
   };
   struct Observation {

@@ -2,8 +2,12 @@
 
 namespace capstan::server {
 
-LeaderLink::LeaderLink(std::unique_ptr<transport::Connection> connection, const cluster::Token& token, Events& events)
-    : connection_(std::move(connection)), handshake_(token), events_(events), last_heard_(SteadyClock::now()) {
+LeaderLink::LeaderLink(std::unique_ptr<transport::Connection> connection, const cluster::Token& token,
+                       Events& events)
+    : connection_(std::move(connection)),
+      handshake_(token),
+      events_(events),
+      last_heard_(SteadyClock::now()) {
   connection_->set_handler(this);
 }
 
@@ -29,7 +33,8 @@ void LeaderLink::on_frame(transport::Connection&, transport::Incoming incoming) 
     trusted_ = true;
     return send(wire::Join{wire::Role::kServer, {}, {}, {}});
   }
-  if (const auto* refused = std::get_if<wire::Refused>(&*message)) return fail(Status::refused(refused->reason));
+  if (const auto* refused = std::get_if<wire::Refused>(&*message))
+    return fail(Status::refused(refused->reason));
   if (!trusted_) return fail(Status::malformed("an order before the handshake"));
   if (const auto* joined = std::get_if<wire::Joined>(&*message)) return events_.on_leader_joined(*joined);
   if (std::holds_alternative<wire::Heartbeat>(*message)) return;

@@ -1,8 +1,8 @@
 #include "capstan/server/server.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
+
+#include <fmt/format.h>
 
 #include "capstan/base/user_error.h"
 #include "capstan/metrics/process_usage.h"
@@ -36,7 +36,8 @@ Server::Server(transport::EventLoop& loop, const ServerOptions& options, std::sh
     coordinator_.emplace(options_.job,
                          Coordinator::Outbox{[this](const Order& order) { issue(order); },
                                              [this](WorkerId worker) {
-                                               if (auto* s = session_of({Role::kWorker, worker.value})) s->send(wire::SendWeights{});
+                                               if (auto* s = session_of({Role::kWorker, worker.value}))
+                                                 s->send(wire::SendWeights{});
                                              }});
     strategy_ = coordinator_->strategy().spelling();
     in_place_ = coordinator_->strategy().parks_all(workers_);
@@ -52,7 +53,8 @@ Server::~Server() {
 }
 
 void Server::accept(std::unique_ptr<transport::Connection> connection) {
-  const auto strangers = std::ranges::count_if(sessions_, [](const auto& s) { return !s->ended() && !s->member(); });
+  const auto strangers =
+      std::ranges::count_if(sessions_, [](const auto& s) { return !s->ended() && !s->member(); });
   if (static_cast<std::size_t>(strangers) >= kMaxStrangers) return;  // destroying it closes it
   SessionEvents& events = *this;
   sessions_.push_back(std::make_unique<Session>(std::move(connection), options_.token, events));
@@ -88,7 +90,8 @@ wire::StatusReport Server::status() const {
 std::vector<Session*> Server::sessions_of(Role role) {
   std::vector<Session*> found;
   for (auto& session : sessions_) {
-    if (!session->ended() && session->member() && session->member()->role == role) found.push_back(session.get());
+    if (!session->ended() && session->member() && session->member()->role == role)
+      found.push_back(session.get());
   }
   return found;
 }
@@ -102,14 +105,16 @@ Session* Server::session_of(const wire::Member& member) {
 
 Server::WorkerEntry* Server::entry_of(const wire::Member& member) {
   const auto entry = entries_.find(member.index);
-  return member.role == Role::kWorker && entry != entries_.end() && !entry->second.leaving ? &entry->second : nullptr;
+  return member.role == Role::kWorker && entry != entries_.end() && !entry->second.leaving ? &entry->second
+                                                                                           : nullptr;
 }
 
 // ---- joining ----
 
 // Unavailable means not yet: the client is to try again.
 Status Server::admit(const wire::Join& join, wire::Member& member) {
-  if (!options_.leads && !joined_) return Status::unavailable("this server has not reached the first one yet");
+  if (!options_.leads && !joined_)
+    return Status::unavailable("this server has not reached the first one yet");
   std::optional<FlatLayout> layout;
   if (join.role == Role::kWorker) {
     auto decoded = wire::from_wire(join.layout);
@@ -127,12 +132,14 @@ Status Server::admit(const wire::Join& join, wire::Member& member) {
     if (!admitted) return admitted.status();
     member = *admitted;
   } else {
-    if (!join.index || join.role == Role::kServer || (join.role == Role::kWorker && *join.index >= workers_)) {
+    if (!join.index || join.role == Role::kServer ||
+        (join.role == Role::kWorker && *join.index >= workers_)) {
       return Status::refused("join the first server first: it gives out the places");
     }
     member = {join.role, *join.index};
     const auto entry = entries_.find(member.index);
-    if (join.role == Role::kWorker && entry != entries_.end() && entry->second.incarnation != join.incarnation) {
+    if (join.role == Role::kWorker && entry != entries_.end() &&
+        entry->second.incarnation != join.incarnation) {
       return Status::unavailable("this server has not heard yet that the worker before is lost");
     }
   }
@@ -220,7 +227,8 @@ void Server::on_end(Session& session, Status why) {
 }
 
 void Server::member_gone(const wire::Member& member, Incarnation incarnation, bool lost) {
-  if (leader_) return leader_->send(wire::Gone{member, incarnation, lost});  // the leader answers with its own Gone
+  if (leader_)
+    return leader_->send(wire::Gone{member, incarnation, lost});  // the leader answers with its own Gone
   if (member.index >= workers_) return;
   const auto current = coordinator_->incarnation(member.index);
   if (incarnation != Incarnation{} && incarnation != current) return;  // late news of an earlier life
@@ -237,7 +245,8 @@ void Server::forget_worker(std::uint32_t rank, Incarnation incarnation) {
   // may still be on its way into it.
   const auto worker = std::move(entry->second);
   entries_.erase(entry);
-  if (worker.session && !worker.leaving) worker.session->refuse("the other parts of the job consider this worker lost");
+  if (worker.session && !worker.leaving)
+    worker.session->refuse("the other parts of the job consider this worker lost");
 }
 
 void Server::tick() {

@@ -1,11 +1,11 @@
 #pragma once
 
-#include <spdlog/logger.h>
-
 #include <list>
 #include <map>
 #include <memory>
 #include <optional>
+
+#include <spdlog/logger.h>
 
 #include "capstan/base/flat_layout.h"
 #include "capstan/optimizer/optimizer.h"
@@ -61,9 +61,9 @@ class Server final : private SessionEvents, private LeaderLink::Events {
     TimePoint broken_at;
     Incarnation incarnation;
     std::shared_ptr<WorkerArena> arena;
-    Sequence staged;                         // newest push held here
-    const Session* staged_on = nullptr;      // where it came; null after a broken connection
-    bool in_use = false;                     // that push waits for its order
+    Sequence staged;                          // newest push held here
+    const Session* staged_on = nullptr;       // where it came; null after a broken connection
+    bool in_use = false;                      // that push waits for its order
     std::optional<wire::Weights> last_reply;  // what the leader last ordered for it
     bool leaving = false;
   };

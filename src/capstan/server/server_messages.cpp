@@ -14,7 +14,8 @@ void Server::make_shard() {
   const auto bytes = std::max<std::size_t>(range_.size() * sizeof(float), sizeof(float));
   weights_ = transport::Segment::create(bytes, transport::Segment::PeerMay::kRead);
   executor_ = std::make_unique<ShardExecutor>(
-      loop_, std::make_unique<store::DenseShard>(weights_.floats().first(range_.size()), optimizer_), options_.threads);
+      loop_, std::make_unique<store::DenseShard>(weights_.floats().first(range_.size()), optimizer_),
+      options_.threads);
 }
 
 // ---- payloads ----
@@ -74,7 +75,8 @@ void Server::on_message(Session& session, Arrival arrival) {
   } else if (coordinator_) {
     status = take_as_leader(session, arrival.message);
   } else {
-    status = Status::malformed(fmt::format("a {} at a server that does not lead", wire::name_of(arrival.message)));
+    status =
+        Status::malformed(fmt::format("a {} at a server that does not lead", wire::name_of(arrival.message)));
   }
   if (!status.is_ok()) {
     log_->warn("{}: {}", session.connection().peer(), status.message());
@@ -85,7 +87,8 @@ void Server::on_message(Session& session, Arrival arrival) {
 Status Server::take(Session& session, const wire::Push& push, std::size_t payload_bytes) {
   if (auto bad = check_push(session, push); !bad.is_ok()) return bad;
   auto& worker = entries_.at(push.worker.value);
-  if (push.sequence <= worker.staged && worker.staged_on == &session) return Status::ok();  // its answer comes, too
+  if (push.sequence <= worker.staged && worker.staged_on == &session)
+    return Status::ok();  // its answer comes, too
   worker.staged_on = &session;
   if (push.sequence > worker.staged) {
     const auto expected = worker.arena->shares_gradients() ? 0 : range_.size() * sizeof(float);
@@ -170,7 +173,8 @@ void Server::on_leader_order(const wire::Message& order) {
   if (const auto* apply = std::get_if<wire::ApplyOrder>(&order)) return carry_out(*apply);
   if (const auto* drop = std::get_if<wire::DropOrder>(&order)) return carry_out(*drop);
   if (const auto* deliver = std::get_if<wire::DeliverOrder>(&order)) return carry_out(*deliver);
-  if (const auto* gone = std::get_if<wire::Gone>(&order)) return forget_worker(gone->member.index, gone->incarnation);
+  if (const auto* gone = std::get_if<wire::Gone>(&order))
+    return forget_worker(gone->member.index, gone->incarnation);
   if (std::holds_alternative<wire::StopRequest>(order)) return end(Outcome::kFinished);
   on_leader_lost(Status::malformed(fmt::format("it sent a {}", wire::name_of(order))));
 }
@@ -182,7 +186,8 @@ void Server::carry_out(const wire::ApplyOrder& order) {
     const auto entry = entries_.find(c.worker.value);
     if (entry == entries_.end() || entry->second.staged != c.sequence) {
       // Only a leader with a bug names a push that is not here.
-      return on_leader_lost(Status::malformed(fmt::format("it named a push of worker {} that is not here", c.worker.value)));
+      return on_leader_lost(
+          Status::malformed(fmt::format("it named a push of worker {} that is not here", c.worker.value)));
     }
     contributions.push_back({entry->second.arena->gradients().data(), c.factor});
     owners.push_back(entry->second.arena);
@@ -203,7 +208,8 @@ void Server::carry_out(const wire::DropOrder& order) {
 }
 
 void Server::carry_out(const wire::DeliverOrder& order) {
-  if (!initialized_) return on_leader_lost(Status::malformed("it ordered a delivery before there were weights"));
+  if (!initialized_)
+    return on_leader_lost(Status::malformed("it ordered a delivery before there were weights"));
   if (order.member.role == Role::kObserver) return deliver_to_observer(order.member, order.reply);
   const auto entry = entries_.find(order.member.index);
   if (entry != entries_.end()) {
@@ -233,7 +239,8 @@ void Server::deliver_to_worker(WorkerEntry& worker, const wire::Weights& reply) 
   }
   const auto copy = arena->outgoing_weights();
   executor_->deliver(copy.get(), copy, [this, member, reply, copy] {
-    if (auto* session = session_of(member)) session->send(reply, {copy.get(), range_.size()}, [copy](Status) {});
+    if (auto* session = session_of(member))
+      session->send(reply, {copy.get(), range_.size()}, [copy](Status) {});
   });
 }
 

@@ -4,8 +4,12 @@
 
 namespace capstan::server {
 
-Session::Session(std::unique_ptr<transport::Connection> connection, const cluster::Token& token, SessionEvents& events)
-    : connection_(std::move(connection)), events_(events), handshake_(token), last_heard_(SteadyClock::now()) {
+Session::Session(std::unique_ptr<transport::Connection> connection, const cluster::Token& token,
+                 SessionEvents& events)
+    : connection_(std::move(connection)),
+      events_(events),
+      handshake_(token),
+      last_heard_(SteadyClock::now()) {
   connection_->set_handler(this);
   send(handshake_.challenge());
 }

@@ -25,7 +25,8 @@ class SessionEvents {
   virtual ~SessionEvents() = default;
   virtual void on_join(Session& session, const wire::Join& join) = 0;
   // A payload that belongs to a push or to initial weights begins.
-  virtual transport::Placement on_payload(Session& session, const wire::Message& message, std::size_t bytes) = 0;
+  virtual transport::Placement on_payload(Session& session, const wire::Message& message,
+                                          std::size_t bytes) = 0;
   virtual void on_message(Session& session, Arrival arrival) = 0;
   virtual void on_end(Session& session, Status why) = 0;  // the last call
 };
@@ -34,7 +35,8 @@ class SessionEvents {
 // this connection and nothing else. Owned by the server's loop; not thread-safe.
 class Session final : public transport::Handler {
  public:
-  Session(std::unique_ptr<transport::Connection> connection, const cluster::Token& token, SessionEvents& events);
+  Session(std::unique_ptr<transport::Connection> connection, const cluster::Token& token,
+          SessionEvents& events);
 
   void send(const wire::Message& message);
   void send(const wire::Message& message, std::span<const float> payload, transport::Sent sent);

@@ -13,7 +13,8 @@ constexpr std::size_t kInlineElements = 32 * 1024;
 
 }  // namespace
 
-ShardExecutor::ShardExecutor(transport::EventLoop& loop, std::unique_ptr<store::DenseShard> shard, unsigned threads)
+ShardExecutor::ShardExecutor(transport::EventLoop& loop, std::unique_ptr<store::DenseShard> shard,
+                             unsigned threads)
     : loop_(loop), shard_(std::move(shard)), self_(std::make_shared<ShardExecutor*>(this)), pool_(threads) {
   // As on the pool's threads: a weight must not depend on where its pass ran.
   kernels::flush_denormals_on_this_thread();

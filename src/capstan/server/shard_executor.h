@@ -24,7 +24,8 @@ class ShardExecutor {
   ShardExecutor(transport::EventLoop& loop, std::unique_ptr<store::DenseShard> shard, unsigned threads);
 
   // Makes version before + 1. The gradients are read until `done` runs.
-  void apply(Version before, std::vector<optimizer::Contribution> contributions, std::vector<KeepAlive> owners, Done done);
+  void apply(Version before, std::vector<optimizer::Contribution> contributions,
+             std::vector<KeepAlive> owners, Done done);
   // Copies the weights, as they are after all that was given before, to `destination`; null copies nothing.
   void deliver(float* destination, KeepAlive owner, Done done);
 
@@ -64,7 +65,7 @@ class ShardExecutor {
   bool busy_ = false;
   bool pumping_ = false;
   std::shared_ptr<ShardExecutor*> self_;  // null once this is gone, for what the pool still posts
-  Pool pool_;  // last: its threads end first
+  Pool pool_;                             // last: its threads end first
 };
 
 }  // namespace capstan::server

@@ -7,7 +7,8 @@ namespace {
 
 Status check_size(const transport::Segment& segment, std::uint64_t elements) {
   if (segment.size() == elements * sizeof(float)) return Status::ok();
-  return Status::malformed(fmt::format("a segment of {} bytes for a model of {}", segment.size(), elements * sizeof(float)));
+  return Status::malformed(
+      fmt::format("a segment of {} bytes for a model of {}", segment.size(), elements * sizeof(float)));
 }
 
 }  // namespace
@@ -38,7 +39,8 @@ std::span<float> WorkerArena::shared_weights() {
 
 std::shared_ptr<float[]> WorkerArena::outgoing_weights() {
   // A second answer may be made while the first is still on its way: it must not change under way.
-  if (!own_weights_ || own_weights_.use_count() > 1) own_weights_ = std::make_shared_for_overwrite<float[]>(shard_.size());
+  if (!own_weights_ || own_weights_.use_count() > 1)
+    own_weights_ = std::make_shared_for_overwrite<float[]>(shard_.size());
   return own_weights_;
 }
 

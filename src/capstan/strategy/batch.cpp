@@ -1,7 +1,7 @@
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <charconv>
+
+#include <fmt/format.h>
 
 #include "capstan/base/user_error.h"
 #include "capstan/strategy/strategies.h"
@@ -33,11 +33,13 @@ std::unique_ptr<Strategy> make_batch(const std::string& options, std::uint32_t w
   if (!options.empty()) {
     const auto [end, error] = std::from_chars(options.data(), options.data() + options.size(), k);
     if (error != std::errc() || end != options.data() + options.size() || k == 0) {
-      throw UserError(fmt::format("strategy batch:K needs a whole number from 1 to the workers, not \"{}\"", options));
+      throw UserError(
+          fmt::format("strategy batch:K needs a whole number from 1 to the workers, not \"{}\"", options));
     }
   }
   if (k > workers) {
-    throw UserError(fmt::format("batch:{} can never fill with {} workers: K may be at most {}", k, workers, workers));
+    throw UserError(
+        fmt::format("batch:{} can never fill with {} workers: K may be at most {}", k, workers, workers));
   }
   return std::make_unique<Batch>(k);
 }

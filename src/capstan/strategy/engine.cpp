@@ -120,7 +120,8 @@ void Engine::apply(std::size_t count, std::vector<Decision>& out) {
 
   Apply decision{version_, {}};
   for (const auto& push : merged) {
-    decision.merged.push_back({push.worker, push.sequence, static_cast<float>(strategy_->weight(push, merged))});
+    decision.merged.push_back(
+        {push.worker, push.sequence, static_cast<float>(strategy_->weight(push, merged))});
     const auto stale = version_.value - std::min(version_.value, push.version.value);
     stale_sum_ += stale;
     stale_max_ = std::max(stale_max_, stale);

@@ -28,9 +28,9 @@ struct LiveWorker {
 
 // What a strategy may look at.
 struct View {
-  Version version;                     // updates applied
-  std::span<const LiveWorker> live;    // by rank
-  std::span<const Push> buffer;        // admitted, not yet applied; in order of arrival
+  Version version;                   // updates applied
+  std::span<const LiveWorker> live;  // by rank
+  std::span<const Push> buffer;      // admitted, not yet applied; in order of arrival
 };
 
 enum class Admission { kTake, kDrop };

@@ -1,6 +1,6 @@
-#include <fmt/format.h>
-
 #include <vector>
+
+#include <fmt/format.h>
 
 #include "capstan/base/spelling.h"
 #include "capstan/base/user_error.h"
@@ -32,7 +32,8 @@ std::unique_ptr<Strategy> parse(const std::string& text, std::uint32_t workers) 
   }
   const auto near = nearest(name, names);
   throw UserError(fmt::format("unknown strategy \"{}\"{}; known: single, {}", text,
-                              near.empty() ? "" : fmt::format(" (did you mean {}?)", near), fmt::join(names, ", ")));
+                              near.empty() ? "" : fmt::format(" (did you mean {}?)", near),
+                              fmt::join(names, ", ")));
 }
 
 }  // namespace capstan::strategy

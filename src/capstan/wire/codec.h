@@ -27,7 +27,9 @@ template <class T>
 concept Number = (std::integral<T> && !std::same_as<T, bool>) || std::floating_point<T>;
 
 template <class T>
-concept HasFields = requires(T& t) { std::remove_cv_t<T>::fields([](auto&&) {}, t); };
+concept HasFields = requires(T& t) {
+  std::remove_cv_t<T>::fields([](auto&&) {}, t);
+};
 
 // Appends to a buffer that the caller may reuse.
 class Writer {
@@ -46,10 +48,8 @@ class Writer {
   }
   void put(bool value) { put(static_cast<std::uint8_t>(value)); }
   template <class E>
-    requires std::is_enum_v<E>
-  void put(const E& value) {
-    put(static_cast<std::underlying_type_t<E>>(value));
-  }
+  requires std::is_enum_v<E>
+  void put(const E& value) { put(static_cast<std::underlying_type_t<E>>(value)); }
   template <class Tag, class Int>
   void put(const Id<Tag, Int>& id) {
     put(id.value);
@@ -74,10 +74,8 @@ class Writer {
     if (maybe) put(*maybe);
   }
   template <class T>
-    requires HasFields<const T>
-  void put(const T& message) {
-    T::fields(*this, message);
-  }
+  requires HasFields<const T>
+  void put(const T& message) { T::fields(*this, message); }
 
   void append(const void* data, std::size_t size) {
     const auto* bytes = static_cast<const std::byte*>(data);
@@ -113,7 +111,7 @@ class Reader {
     value = byte == 1;
   }
   template <class E>
-    requires std::is_enum_v<E>
+  requires std::is_enum_v<E>
   void take(E& value) {
     std::underlying_type_t<E> raw{};
     take(raw);

@@ -1,8 +1,8 @@
 #include "capstan/wire/messages.h"
 
-#include <fmt/format.h>
-
 #include <utility>
+
+#include <fmt/format.h>
 
 namespace capstan::wire {
 namespace {
@@ -10,10 +10,10 @@ namespace {
 constexpr std::uint64_t kMaxElements = std::uint64_t{1} << 34;
 constexpr std::size_t kMaxDimensions = 8;
 
-constexpr std::array kNames = {"Challenge",    "Hello",        "Trusted",     "Refused",      "Join",
-                               "Joined",       "Share",        "SendWeights", "Initialize",   "Push",
-                               "Pull",         "Weights",      "Leave",       "Heartbeat",    "Staged",
-                               "Initialized",  "Gone",         "ApplyOrder",  "DropOrder",    "DeliverOrder",
+constexpr std::array kNames = {"Challenge",     "Hello",        "Trusted",     "Refused",    "Join",
+                               "Joined",        "Share",        "SendWeights", "Initialize", "Push",
+                               "Pull",          "Weights",      "Leave",       "Heartbeat",  "Staged",
+                               "Initialized",   "Gone",         "ApplyOrder",  "DropOrder",  "DeliverOrder",
                                "StatusRequest", "StatusReport", "StopRequest"};
 static_assert(kNames.size() == std::variant_size_v<Message>);
 
@@ -55,9 +55,11 @@ Result<Message> decode(Bytes frame) {
   std::uint16_t type = 0;
   reader(type);
   if (!reader.ok()) return Status::malformed("a frame without a type");
-  if (type >= std::variant_size_v<Message>) return Status::malformed(fmt::format("unknown message type {}", type));
+  if (type >= std::variant_size_v<Message>)
+    return Status::malformed(fmt::format("unknown message type {}", type));
   auto message = decode_type(type, reader, std::make_index_sequence<std::variant_size_v<Message>>());
-  if (!reader.ok()) return Status::malformed(fmt::format("a {} with fields that make no sense", kNames[type]));
+  if (!reader.ok())
+    return Status::malformed(fmt::format("a {} with fields that make no sense", kNames[type]));
   if (!reader.at_end()) return Status::malformed(fmt::format("a {} with bytes left over", kNames[type]));
   return message;
 }
@@ -72,7 +74,8 @@ Result<FlatLayout> from_wire(const std::vector<Tensor>& tensors) {
   std::vector<TensorShape> shapes;
   std::uint64_t total = 0;
   for (const auto& t : tensors) {
-    if (t.name.empty() || t.dims.size() > kMaxDimensions) return Status::malformed("a layout with a bad tensor");
+    if (t.name.empty() || t.dims.size() > kMaxDimensions)
+      return Status::malformed("a layout with a bad tensor");
     std::uint64_t elements = 1;
     for (auto d : t.dims) {
       if (d <= 0 || static_cast<std::uint64_t>(d) > kMaxElements / elements) {

@@ -29,7 +29,9 @@ struct Member {
   std::uint32_t index = 0;
   friend auto operator<=>(const Member&, const Member&) = default;
   template <class V, class M>
-  static void fields(V&& v, M&& m) { v(m.role), v(m.index); }
+  static void fields(V&& v, M&& m) {
+    v(m.role), v(m.index);
+  }
 };
 
 // ---- handshake ----
@@ -38,7 +40,9 @@ struct Challenge {  // server → client, first
   std::uint16_t protocol = kProtocol;
   Nonce nonce{};
   template <class V, class M>
-  static void fields(V&& v, M&& m) { v(m.protocol), v(m.nonce); }
+  static void fields(V&& v, M&& m) {
+    v(m.protocol), v(m.nonce);
+  }
 };
 
 struct Hello {  // client → server
@@ -46,19 +50,25 @@ struct Hello {  // client → server
   Nonce nonce{};
   Proof proof{};
   template <class V, class M>
-  static void fields(V&& v, M&& m) { v(m.protocol), v(m.nonce), v(m.proof); }
+  static void fields(V&& v, M&& m) {
+    v(m.protocol), v(m.nonce), v(m.proof);
+  }
 };
 
 struct Trusted {  // server → client: the server knows the token too
   Proof proof{};
   template <class V, class M>
-  static void fields(V&& v, M&& m) { v(m.proof); }
+  static void fields(V&& v, M&& m) {
+    v(m.proof);
+  }
 };
 
 struct Refused {  // either way; the connection ends after it
   std::string reason;
   template <class V, class M>
-  static void fields(V&& v, M&& m) { v(m.reason); }
+  static void fields(V&& v, M&& m) {
+    v(m.reason);
+  }
 };
 
 // ---- joining ----
@@ -67,7 +77,9 @@ struct Tensor {
   std::string name;
   std::vector<std::int64_t> dims;
   template <class V, class M>
-  static void fields(V&& v, M&& m) { v(m.name), v(m.dims); }
+  static void fields(V&& v, M&& m) {
+    v(m.name), v(m.dims);
+  }
 };
 
 struct Join {  // client → server
@@ -76,7 +88,9 @@ struct Join {  // client → server
   Incarnation incarnation;
   std::vector<Tensor> layout;  // empty from observers and servers
   template <class V, class M>
-  static void fields(V&& v, M&& m) { v(m.role), v(m.index), v(m.incarnation), v(m.layout); }
+  static void fields(V&& v, M&& m) {
+    v(m.role), v(m.index), v(m.incarnation), v(m.layout);
+  }
 };
 
 struct Joined {  // server → client; carries the weights' segment where the worker reads in place
@@ -87,7 +101,7 @@ struct Joined {  // server → client; carries the weights' segment where the wo
   std::uint64_t begin = 0;    // this server's elements
   std::uint64_t end = 0;
   std::string strategy;
-  bool in_place = false;  // weights are read where the server keeps them (or sent from there)
+  bool in_place = false;       // weights are read where the server keeps them (or sent from there)
   std::vector<Tensor> layout;  // for observers; empty while no worker has brought one
   template <class V, class M>
   static void fields(V&& v, M&& m) {
@@ -101,7 +115,9 @@ enum class Arena : std::uint8_t { kGradients, kWeights, kLast = kWeights };
 struct Share {  // worker → server; carries the segment of the worker's whole flat array
   Arena arena = Arena::kGradients;
   template <class V, class M>
-  static void fields(V&& v, M&& m) { v(m.arena); }
+  static void fields(V&& v, M&& m) {
+    v(m.arena);
+  }
 };
 
 struct SendWeights {  // leader → worker: bring the initial weights to every server
@@ -137,7 +153,9 @@ struct Pull {  // client → leader: weights of at least `at_least`, when they a
   std::uint64_t request = 0;
   Version at_least;
   template <class V, class M>
-  static void fields(V&& v, M&& m) { v(m.request), v(m.at_least); }
+  static void fields(V&& v, M&& m) {
+    v(m.request), v(m.at_least);
+  }
 };
 
 struct Weights {  // server → client, the answer to a push or a pull; payload: its range, unless shared
@@ -146,7 +164,9 @@ struct Weights {  // server → client, the answer to a push or a pull; payload:
   Version applied;            // which version the push became part of; 0 for none
   bool stop = false;          // the job is to end: leave
   template <class V, class M>
-  static void fields(V&& v, M&& m) { v(m.request), v(m.version), v(m.applied), v(m.stop); }
+  static void fields(V&& v, M&& m) {
+    v(m.request), v(m.version), v(m.applied), v(m.stop);
+  }
 };
 
 struct Leave {  // worker → every server: done, not lost
@@ -166,7 +186,9 @@ struct Staged {  // follower → leader: a push has arrived whole
   Incarnation incarnation;
   Sequence sequence;
   template <class V, class M>
-  static void fields(V&& v, M&& m) { v(m.worker), v(m.incarnation), v(m.sequence); }
+  static void fields(V&& v, M&& m) {
+    v(m.worker), v(m.incarnation), v(m.sequence);
+  }
 };
 
 struct Initialized {  // follower → leader: the initial weights have arrived
@@ -174,12 +196,15 @@ struct Initialized {  // follower → leader: the initial weights have arrived
   static void fields(V&&, M&&) {}
 };
 
-struct Gone {  // between servers, either way: this member's connection ended; observer → leader: a process died
+struct Gone {  // between servers, either way: this member's connection ended; observer → leader: a process
+               // died
   Member member;
   Incarnation incarnation;  // which life of it; 0 from observers: whichever it is
   bool lost = false;        // it did not leave of its own accord
   template <class V, class M>
-  static void fields(V&& v, M&& m) { v(m.member), v(m.incarnation), v(m.lost); }
+  static void fields(V&& v, M&& m) {
+    v(m.member), v(m.incarnation), v(m.lost);
+  }
 };
 
 struct Contribution {
@@ -187,28 +212,36 @@ struct Contribution {
   Sequence sequence;
   float factor = 1;
   template <class V, class M>
-  static void fields(V&& v, M&& m) { v(m.worker), v(m.sequence), v(m.factor); }
+  static void fields(V&& v, M&& m) {
+    v(m.worker), v(m.sequence), v(m.factor);
+  }
 };
 
 struct ApplyOrder {  // leader → follower: make version before + 1 of these, in this order
   Version before;
   std::vector<Contribution> contributions;
   template <class V, class M>
-  static void fields(V&& v, M&& m) { v(m.before), v(m.contributions); }
+  static void fields(V&& v, M&& m) {
+    v(m.before), v(m.contributions);
+  }
 };
 
 struct DropOrder {  // leader → follower: this push is not to be used
   WorkerId worker;
   Sequence sequence;
   template <class V, class M>
-  static void fields(V&& v, M&& m) { v(m.worker), v(m.sequence); }
+  static void fields(V&& v, M&& m) {
+    v(m.worker), v(m.sequence);
+  }
 };
 
 struct DeliverOrder {  // leader → follower: answer this member with the weights as they are now
   Member member;
   Weights reply;
   template <class V, class M>
-  static void fields(V&& v, M&& m) { v(m.member), v(m.reply); }
+  static void fields(V&& v, M&& m) {
+    v(m.member), v(m.reply);
+  }
 };
 
 // ---- watching and steering ----
@@ -251,21 +284,23 @@ struct StatusReport {  // server → observer
   template <class V, class M>
   static void fields(V&& v, M&& m) {
     v(m.started), v(m.finished), v(m.version), v(m.seconds), v(m.bytes_pushed), v(m.bytes_pulled),
-        v(m.dropped_pushes), v(m.staleness_mean), v(m.staleness_max), v(m.loss_sum), v(m.samples), v(m.rss_bytes),
-        v(m.cpu_seconds), v(m.workers);
+        v(m.dropped_pushes), v(m.staleness_mean), v(m.staleness_max), v(m.loss_sum), v(m.samples),
+        v(m.rss_bytes), v(m.cpu_seconds), v(m.workers);
   }
 };
 
 struct StopRequest {  // observer → leader: end the job at the next step; leader → follower: it has ended
   std::string reason;
   template <class V, class M>
-  static void fields(V&& v, M&& m) { v(m.reason); }
+  static void fields(V&& v, M&& m) {
+    v(m.reason);
+  }
 };
 
 // Every message there is. A message's number on the wire is its place here: add at the end.
-using Message = std::variant<Challenge, Hello, Trusted, Refused, Join, Joined, Share, SendWeights, Initialize, Push, Pull,
-                             Weights, Leave, Heartbeat, Staged, Initialized, Gone, ApplyOrder, DropOrder, DeliverOrder,
-                             StatusRequest, StatusReport, StopRequest>;
+using Message = std::variant<Challenge, Hello, Trusted, Refused, Join, Joined, Share, SendWeights, Initialize,
+                             Push, Pull, Weights, Leave, Heartbeat, Staged, Initialized, Gone, ApplyOrder,
+                             DropOrder, DeliverOrder, StatusRequest, StatusReport, StopRequest>;
 
 // The name of a message's type, for messages to people.
 const char* name_of(const Message& message);
