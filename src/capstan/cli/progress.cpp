@@ -27,9 +27,8 @@ bool is_terminal() {
 
 }  // namespace
 
-Progress::Progress(std::uint64_t total_steps, std::uint64_t steps_per_epoch, double interval)
+Progress::Progress(std::uint64_t total_steps, double interval)
     : total_steps_(total_steps),
-      steps_per_epoch_(std::max<std::uint64_t>(1, steps_per_epoch)),
       terminal_(is_terminal()),
       color_(terminal_ && !std::getenv("NO_COLOR")),
       interval_(from_seconds(interval > 0 ? interval
@@ -53,21 +52,16 @@ std::string Progress::bar(double part) const {
   return color_ ? "\033[36m" + out + "\033[0m" : out;
 }
 
+// Short enough for a terminal of 80 columns.
 std::string Progress::whole_line(const wire::StatusReport& s, double rate) const {
   const double part =
       total_steps_ > 0 ? static_cast<double>(s.version.value) / static_cast<double>(total_steps_) : 0;
-  const double loss = [&] {
-    double sum = 0, n = 0;
-    for (const auto& w : s.workers) {
-      if (w.state == wire::WorkerState::kLive) sum += w.loss, n += 1;
-    }
-    return n > 0 ? sum / n : 0;
-  }();
+  double loss = 0;
+  for (const auto& w : s.workers) loss += w.loss / static_cast<double>(s.workers.size());
   const double left = part > 0 ? s.seconds * (1 - part) / part : -1;
-  const auto epoch = std::min(s.version.value, total_steps_ - 1) / steps_per_epoch_ + 1;
-  return fmt::format("{} {:3.0f} %  epoch {}  step {}/{}  loss {:.4f}  {:.0f} samples/s  ETA {}",
-                     terminal_ ? bar(part) : "total", 100 * part, epoch, s.version.value, total_steps_, loss,
-                     rate, time_text(left));
+  return fmt::format("{} {:3.0f} %  step {}/{}  loss {:.4f}  {:.0f} samples/s  ETA {}",
+                     terminal_ ? bar(part) : "total", 100 * part, s.version.value, total_steps_, loss, rate,
+                     time_text(left));
 }
 
 std::string Progress::worker_line(std::size_t rank, const wire::WorkerRow& row, double rate) const {
@@ -107,11 +101,13 @@ void Progress::show(const wire::StatusReport& status) {
     return;
   }
   erase();
-  std::string out = whole_line(status, rates_.back()) + "\033[K\n";
+  // Without wrapping, a long line in a narrow window is cut instead of breaking the count of lines.
+  std::string out = "\033[?7l" + whole_line(status, rates_.back()) + "\033[K\n";
   drawn_ = 1;
   for (std::size_t i = 0; i < std::min(status.workers.size(), kMaxWorkerLines); ++i, ++drawn_) {
     out += worker_line(i, status.workers[i], rates_[i]) + "\033[K\n";
   }
+  out += "\033[?7h";
   std::fputs(out.c_str(), stderr);
 }
 

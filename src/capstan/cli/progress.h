@@ -14,7 +14,7 @@ namespace capstan::cli {
 class Progress {
  public:
   // `interval` 0: 0.2 s on a terminal, 2 s elsewhere.
-  Progress(std::uint64_t total_steps, std::uint64_t steps_per_epoch, double interval);
+  Progress(std::uint64_t total_steps, double interval);
   ~Progress();
 
   bool due() const;
@@ -30,7 +30,6 @@ class Progress {
   void erase();
 
   const std::uint64_t total_steps_;
-  const std::uint64_t steps_per_epoch_;
   const bool terminal_;
   const bool color_;
   const Duration interval_;

@@ -14,7 +14,7 @@ namespace capstan::cli {
 TrainResult train_alone(TrainContext& context, bool& interrupted) {
   const auto& config = context.config;
   const auto plan = plan_steps(config, context.dataset.train.count());
-  Progress progress(plan.total, plan.per_epoch, config.log_interval);
+  Progress progress(plan.total, config.log_interval);
   std::atomic<bool> stop = false;
   wire::StatusReport status;
   status.workers.resize(1);

@@ -55,7 +55,7 @@ class Supervisor {
         config_(context.config),
         plan_(plan_steps(config_, context.dataset.train.count())),
         job_({config_.servers, config::serve_arguments(config_, plan_.total), context.folder.path()}),
-        progress_(plan_.total, plan_.per_epoch, config_.log_interval),
+        progress_(plan_.total, config_.log_interval),
         evaluator_(std::move(context.model), context.layout, context.dataset.test),
         window_(context.dataset.train.count()) {}
 

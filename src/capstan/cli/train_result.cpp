@@ -63,12 +63,11 @@ std::string TrainResult::summary() const {
                      samples_per_second);
   if (!config.is_single()) {
     const double busy = compute_seconds + communication_seconds;
-    out += fmt::format(
-        "{}, {} workers, {} servers over {}: a worker computed {:.0f} % of its time; {:.1f} MB pushed, "
-        "{:.1f} MB pulled\n",
-        config.strategy, config.workers, config.servers, transport,
-        busy > 0 ? 100 * compute_seconds / busy : 0, static_cast<double>(bytes_pushed) / 1e6,
-        static_cast<double>(bytes_pulled) / 1e6);
+    out += fmt::format("{}, {} workers, {} server{} over {}: workers computed {:.0f} % of the time\n",
+                       config.strategy, config.workers, config.servers, config.servers == 1 ? "" : "s",
+                       transport, busy > 0 ? 100 * compute_seconds / busy : 0);
+    out += fmt::format("{:.1f} MB pushed, {:.1f} MB pulled\n", static_cast<double>(bytes_pushed) / 1e6,
+                       static_cast<double>(bytes_pulled) / 1e6);
     if (staleness_max > 0)
       out += fmt::format("staleness {:.2f} in the mean, {} at most\n", staleness_mean, staleness_max);
     if (dropped_pushes > 0) out += fmt::format("{} pushes dropped\n", dropped_pushes);
