@@ -1,5 +1,6 @@
 #include "capstan/transport/ucx/ucx_core.h"
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -9,6 +10,12 @@ namespace {
 // Longer data is announced first, and lands in its destination without a copy in between. Left to itself, UCX
 // on TCP sends any length at once, and puts it together in memory of its own.
 constexpr std::size_t kAnnouncedBytes = 1 << 16;
+
+// Longer payloads travel in pieces, several at once, each of which fits a core's cache while it is copied:
+// 100 MB over TCP run a fifth faster than as one message, and faster than in pieces of half or twice the
+// size. No payload has so many pieces that they fill the queue.
+constexpr std::size_t kPieceBytes = 1 << 20;
+constexpr std::size_t kMostPieces = kMaxQueuedMessages / 4;
 
 void on_sent_by_ucx(void* request, ucs_status_t status, void* user_data) {
   ucp_request_free(request);
@@ -43,6 +50,7 @@ void UcxCore::transmit(Outgoing message) {
     return end_later(std::move(why));
   }
   if (sizeof(Prefix) + message.frame.size() <= context_.max_header_bytes()) {
+    if (message.payload.size() > kPieceBytes) return post_pieces(std::move(message));
     return post(Kind::kMessage, message.frame, message.payload, {}, std::move(message.sent));
   }
   std::vector<std::byte> frame(message.frame.begin(), message.frame.end());
@@ -52,7 +60,29 @@ void UcxCore::transmit(Outgoing message) {
   post(Kind::kPayload, {}, message.payload, {}, std::move(message.sent));
 }
 
-void UcxCore::post(Kind kind, Bytes frame, Bytes data, std::vector<std::byte> own_data, Sent sent) {
+void UcxCore::post_pieces(Outgoing message) {
+  const std::size_t bytes = std::max(kPieceBytes, message.payload.size() / kMostPieces + 1);
+  const std::size_t pieces = (message.payload.size() + bytes - 1) / bytes;
+  // The payload is the caller's again when its last piece has gone; the first failure tells why.
+  struct Books {
+    std::size_t left;
+    Status status;
+    Sent sent;
+  };
+  const auto books = std::make_shared<Books>(Books{pieces, {}, std::move(message.sent)});
+  const auto piece_sent = [books](const Status& status) {
+    if (books->status.is_ok()) books->status = status;
+    if (--books->left == 0 && books->sent) books->sent(books->status);
+  };
+  post(Kind::kPieces, message.frame, {}, {}, nullptr, message.payload.size());
+  for (std::size_t at = 0; at < message.payload.size(); at += bytes) {
+    post(Kind::kPiece, {}, message.payload.subspan(at, std::min(bytes, message.payload.size() - at)), {},
+         piece_sent, at);
+  }
+}
+
+void UcxCore::post(Kind kind, Bytes frame, Bytes data, std::vector<std::byte> own_data, Sent sent,
+                   std::uint64_t place) {
   Transfer* transfer = context_.take_transfer();
   transfer->core = std::static_pointer_cast<UcxCore>(shared_from_this());
   transfer->data = std::move(own_data);
@@ -60,7 +90,7 @@ void UcxCore::post(Kind kind, Bytes frame, Bytes data, std::vector<std::byte> ow
   transfer->has_payload = !data.empty();
   if (data.empty()) data = transfer->data;
 
-  const Prefix prefix{kMagic, kind, next_to_send_++};
+  const Prefix prefix{kMagic, kind, next_to_send_++, place};
   const Bytes head = std::as_bytes(std::span(&prefix, 1));
   transfer->header.assign(head.begin(), head.end());
   transfer->header.insert(transfer->header.end(), frame.begin(), frame.end());

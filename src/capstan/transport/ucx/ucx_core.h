@@ -16,6 +16,8 @@ enum class Kind : std::uint32_t {
   kLongFrame,   // data: frame
   kFrameAhead,  // data: frame of the kPayload that follows
   kPayload,     // data: payload of the frame that came ahead
+  kPieces,      // header: frame; its payload follows in pieces
+  kPiece,       // data: a piece of that payload
   kGoodbye,     // the last message: the sender closed
 };
 
@@ -25,6 +27,7 @@ struct Prefix {
   std::uint32_t magic = kMagic;
   Kind kind = Kind::kMessage;
   std::uint64_t sequence = 0;  // UCX delivers a small message before a large one that was sent earlier
+  std::uint64_t place = 0;     // kPieces: bytes of the whole payload; kPiece: where in it the piece begins
 };
 
 bool is_goodbye(Bytes header);
@@ -56,13 +59,16 @@ class UcxCore final : public Core {
     State state = State::kMissing;
     Kind kind = Kind::kMessage;
     std::vector<std::byte> frame;
+    std::uint64_t place = 0;
     std::size_t data_bytes = 0;
     std::vector<std::byte> eager;     // data that came along
     void* announced = nullptr;        // data that is still with the peer
     std::shared_ptr<UcxCore> keeper;  // while receiving
   };
 
-  void post(Kind kind, Bytes frame, Bytes data, std::vector<std::byte> own_data, Sent sent);
+  void post(Kind kind, Bytes frame, Bytes data, std::vector<std::byte> own_data, Sent sent,
+            std::uint64_t place = 0);
+  void post_pieces(Outgoing message);
   bool must_cancel() const { return payloads_leaving_ > 0 || receiving_ > 0; }
 
   void announce();
@@ -70,6 +76,9 @@ class UcxCore final : public Core {
   void advance();
   bool begin(Arrival& arrival);
   bool begin_payload(Arrival& arrival);
+  bool begin_pieces(Arrival& arrival);
+  bool begin_piece(Arrival& arrival);
+  bool take_data(Arrival& arrival, const Placement& placement);
   bool receive(Arrival& arrival, MutableBytes destination);
   void begin_followers();
   bool complete(Arrival arrival);
@@ -93,6 +102,12 @@ class UcxCore final : public Core {
   std::deque<Arrival> arrivals_;
   std::size_t receiving_ = 0;
   std::vector<std::byte> frame_ahead_;
+
+  // A payload that comes in pieces.
+  std::vector<std::byte> pieces_frame_;
+  std::optional<Placement> pieces_placement_;
+  std::uint64_t pieces_bytes_ = 0;
+  std::uint64_t pieces_missing_ = 0;
 };
 
 }  // namespace capstan::transport::ucx

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -45,6 +46,7 @@ ucs_status_t UcxCore::on_arrival(Bytes header, void* data, std::size_t data_byte
   arrival.kind = prefix.kind;
   const Bytes frame = header.subspan(sizeof(prefix));
   arrival.frame.assign(frame.begin(), frame.end());
+  arrival.place = prefix.place;
   arrival.data_bytes = data_bytes;
   announce();
   if (is_announced) {
@@ -75,9 +77,8 @@ void UcxCore::advance() {
 void UcxCore::begin_followers() {
   for (std::size_t i = 1; i < arrivals_.size() && receiving_ < kReceivingAtOnce; ++i) {
     Arrival& arrival = arrivals_[i];
-    if (arrival.kind != Kind::kMessage || arrival.data_bytes == 0 ||
-        arrival.state == Arrival::State::kMissing)
-      return;
+    const bool has_payload = arrival.kind == Kind::kMessage || arrival.kind == Kind::kPiece;
+    if (!has_payload || arrival.data_bytes == 0 || arrival.state == Arrival::State::kMissing) return;
     if (arrival.state == Arrival::State::kWaiting && !begin(arrival)) return;
   }
 }
@@ -99,6 +100,10 @@ bool UcxCore::begin(Arrival& arrival) {
     case Kind::kMessage:
       if (arrival.data_bytes > 0) return begin_payload(arrival);
       break;
+    case Kind::kPieces:
+      return begin_pieces(arrival);
+    case Kind::kPiece:
+      return begin_piece(arrival);
     case Kind::kGoodbye:
       break;
   }
@@ -106,12 +111,42 @@ bool UcxCore::begin(Arrival& arrival) {
   return true;
 }
 
+bool UcxCore::begin_pieces(Arrival& arrival) {
+  if (pieces_missing_ > 0 || arrival.place == 0 || arrival.place > kMaxPayloadBytes ||
+      arrival.data_bytes > 0) {
+    lose(Status::malformed(peer_ + " announced a payload that makes no sense"));
+    return false;
+  }
+  pieces_placement_ = place(arrival.frame, arrival.place);
+  if (!pieces_placement_) return false;
+  pieces_frame_ = arrival.frame;
+  pieces_bytes_ = pieces_missing_ = arrival.place;
+  arrival.state = Arrival::State::kComplete;
+  return true;
+}
+
+bool UcxCore::begin_piece(Arrival& arrival) {
+  const std::uint64_t end = arrival.place + arrival.data_bytes;
+  if (!pieces_placement_ || arrival.data_bytes == 0 || arrival.place > pieces_bytes_ || end > pieces_bytes_) {
+    lose(Status::malformed(peer_ + " sent a piece of no payload"));
+    return false;
+  }
+  auto placement = *pieces_placement_;
+  if (placement.action == Placement::Action::kReceive) {
+    placement.destination = placement.destination.subspan(arrival.place, arrival.data_bytes);
+  }
+  return take_data(arrival, placement);
+}
+
 bool UcxCore::begin_payload(Arrival& arrival) {
   const auto placement = place(arrival.frame, arrival.data_bytes);
-  if (!placement) return false;
-  const bool is_wanted = placement->action == Placement::Action::kReceive;
-  if (is_wanted && arrival.announced != nullptr) return receive(arrival, placement->destination);
-  if (is_wanted) std::memcpy(placement->destination.data(), arrival.eager.data(), arrival.data_bytes);
+  return placement && take_data(arrival, *placement);
+}
+
+bool UcxCore::take_data(Arrival& arrival, const Placement& placement) {
+  const bool is_wanted = placement.action == Placement::Action::kReceive;
+  if (is_wanted && arrival.announced != nullptr) return receive(arrival, placement.destination);
+  if (is_wanted) std::memcpy(placement.destination.data(), arrival.eager.data(), arrival.data_bytes);
   if (arrival.announced != nullptr)
     ucp_am_data_release(context_.worker(), std::exchange(arrival.announced, nullptr));
   arrival.eager = {};
@@ -157,7 +192,17 @@ bool UcxCore::complete(Arrival arrival) {
     frame_ahead_ = std::move(arrival.frame);
     return true;
   }
+  if (arrival.kind == Kind::kPieces) return true;
   Incoming incoming;
+  if (arrival.kind == Kind::kPiece) {
+    pieces_missing_ -= std::min<std::uint64_t>(pieces_missing_, arrival.data_bytes);
+    if (pieces_missing_ > 0) return true;
+    pieces_placement_.reset();
+    const auto frame = std::move(pieces_frame_);
+    incoming.frame = frame;
+    incoming.payload_bytes = pieces_bytes_;
+    return deliver(std::move(incoming));
+  }
   incoming.frame = arrival.frame;
   const bool has_payload = arrival.kind == Kind::kMessage || arrival.kind == Kind::kPayload;
   incoming.payload_bytes = has_payload ? arrival.data_bytes : 0;
