@@ -35,6 +35,7 @@ Range WorkerClient::range(std::size_t server) const {
 
 // Everybody has taken this worker in: lays out the memory and shares it.
 Status WorkerClient::prepare() {
+  joined_ = links_.joined(0);
   std::uint64_t covered = 0;
   for (std::size_t s = 0; s < links_.size(); ++s) {
     if (range(s).begin > range(s).end || range(s).end > layout_.size())
@@ -43,7 +44,7 @@ Status WorkerClient::prepare() {
   }
   if (covered != layout_.size()) return Status::malformed("the servers' shards do not make up the model");
 
-  weights_ = links_.joined(0).in_place ? WeightsArena::of_server_segments(layout_.size())
+  weights_ = joined_.in_place ? WeightsArena::of_server_segments(layout_.size())
                                        : WeightsArena::own_segment(layout_.size());
   for (std::size_t s = 0; s < links_.size(); ++s) {
     if (auto& segment = server_weights_[s]) {

@@ -32,10 +32,10 @@ class WorkerClient final : private Links::Events {
                                                     const FlatLayout& layout, std::span<const float> initial);
   ~WorkerClient() override;
 
-  WorkerId rank() const { return {links_.joined(0).member.index}; }
-  std::uint32_t workers() const { return links_.joined(0).workers; }
-  std::uint32_t servers() const { return links_.joined(0).servers; }
-  const std::string& strategy() const { return links_.joined(0).strategy; }
+  WorkerId rank() const { return {joined_.member.index}; }
+  std::uint32_t workers() const { return joined_.workers; }
+  std::uint32_t servers() const { return joined_.servers; }
+  const std::string& strategy() const { return joined_.strategy; }
   std::string transport() const { return transport_; }
 
   // The flat gradient: the worker's between an answer and the next push_pull().
@@ -75,6 +75,7 @@ class WorkerClient final : private Links::Events {
   transport::Segment gradients_;
   std::unique_ptr<WeightsArena> weights_;
   std::vector<std::optional<transport::Segment>> server_weights_;  // until they are laid into the arena
+  wire::Joined joined_;  // what the first server said; stays when the connections go
   std::string transport_;
 
   // The request that is under way, and who has answered it.

@@ -15,14 +15,14 @@ Status check_size(const transport::Segment& segment, std::uint64_t elements) {
 
 Status WorkerArena::take_gradients(transport::Segment segment) {
   if (auto bad = check_size(segment, layout_size_); !bad.is_ok()) return bad;
-  shared_gradients_ = std::move(segment);
+  if (!shared_gradients_) shared_gradients_ = std::move(segment);
   return Status::ok();
 }
 
 Status WorkerArena::take_weights(transport::Segment segment) {
   if (auto bad = check_size(segment, layout_size_); !bad.is_ok()) return bad;
   if (!segment.is_writable()) return Status::malformed("a segment for weights that may not be written");
-  shared_weights_ = std::move(segment);
+  if (!shared_weights_) shared_weights_ = std::move(segment);
   return Status::ok();
 }
 

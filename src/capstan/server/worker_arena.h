@@ -17,7 +17,8 @@ class WorkerArena {
   WorkerArena(Range shard, std::uint64_t layout_size) : shard_(shard), layout_size_(layout_size) {}
 
   // Takes a segment of the worker's whole flat array; refuses one of another size, or one not writable
-  // where it must be.
+  // where it must be. The first one stays: a worker that comes back sends the same memory again, and the
+  // mapping may be in use by another thread.
   Status take_gradients(transport::Segment segment);
   Status take_weights(transport::Segment segment);
 
