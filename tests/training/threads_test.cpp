@@ -1,7 +1,6 @@
 #include "capstan/training/threads.h"
 
 #include <limits>
-#include <thread>
 
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
@@ -9,13 +8,6 @@
 
 namespace capstan::training {
 namespace {
-
-TEST(Threads, CoresAreDividedAndNobodyGoesWithout) {
-  const int cores = static_cast<int>(std::thread::hardware_concurrency());
-  EXPECT_EQ(threads_per_process(1), cores);
-  EXPECT_EQ(threads_per_process(cores), 1);
-  EXPECT_EQ(threads_per_process(10 * cores), 1);
-}
 
 TEST(Threads, DenormalsAreFlushed) {
   configure_torch(1);

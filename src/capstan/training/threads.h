@@ -2,9 +2,6 @@
 
 namespace capstan::training {
 
-// Threads for each of `processes` that share this machine's cores: at least one.
-int threads_per_process(int processes);
-
 // Prepares libtorch in this process: `threads` for one operator, and denormals flushed to zero (they slow
 // late training several times over). Call before the first tensor operation, on the thread that computes:
 // the threads libtorch starts inherit the setting from it.
