@@ -71,10 +71,10 @@ Linear reference_linear(int trainers) {
   return {model.weight.detach(), model.bias.detach()};
 }
 
-// Inputs are made beforehand: libtorch's generator is one for all threads.
-Linear trained_by(LoopbackCluster& cluster, std::uint32_t rank, const std::vector<at::Tensor>& inputs) {
+// Inputs and the start are made beforehand: libtorch's generator is one for all threads.
+Linear trained_by(LoopbackCluster& cluster, std::uint32_t rank, const Linear& start,
+                  const std::vector<at::Tensor>& inputs) {
   const FlatLayout layout({{"weight", {30, 100}}, {"bias", {30}}});
-  const auto start = initial_linear();
   std::vector<float> initial(layout.size());
   std::copy_n(start.weight.data_ptr<float>(), 3000,
               initial.begin() + static_cast<std::ptrdiff_t>(layout.offset(0)));
@@ -107,12 +107,13 @@ TEST(BatchUpdatingServer, GivesTheWeightsOfAPlainLoop) {
   for (const int trainers : {1, 2, 5}) {
     LoopbackCluster cluster(true, job(static_cast<std::uint32_t>(trainers), 1, "batch", 0.001));
     std::vector<Linear> seen(static_cast<std::size_t>(trainers));
+    const auto start = initial_linear();
     std::vector<std::thread> threads;
     for (int t = 0; t < trainers; ++t) {
       std::vector<at::Tensor> inputs;
       for (int batch = 0; batch < kBatches; ++batch) inputs.push_back(input(t, batch));
       threads.emplace_back([&, t, inputs] {
-        seen[static_cast<std::size_t>(t)] = trained_by(cluster, static_cast<std::uint32_t>(t), inputs);
+        seen[static_cast<std::size_t>(t)] = trained_by(cluster, static_cast<std::uint32_t>(t), start, inputs);
       });
     }
     for (auto& thread : threads) thread.join();
