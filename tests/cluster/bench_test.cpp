@@ -41,6 +41,21 @@ TEST(BenchWire, EveryStrategyOptimizerAndTransportGivesTheWeightsOfPlainArithmet
   }
 }
 
+TEST(BenchWire, ALostServerIsCode3) {
+  const Folder folder;
+  Program run(folder, {"bench", "wire", "--json", "--iterations=10000000"});
+  ASSERT_TRUE(run.said("iterations")) << run.errors();
+  std::vector<pid_t> servers;
+  for (int i = 0; servers.empty() && i < 500; ++i) {
+    servers = run.children(" serve ");
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  ASSERT_EQ(servers.size(), 1u);
+  ::kill(servers[0], SIGKILL);
+  EXPECT_EQ(run.exit_code(), 3) << run.errors();
+  EXPECT_EQ(run.json()["ok"], false);
+}
+
 TEST(BenchWire, WrongInputIsSaid) {
   const Folder folder;
   for (const std::vector<std::string>& arguments : {std::vector<std::string>{"bench"},

@@ -105,17 +105,90 @@ TEST_F(ByHand, ANobodyThereIsSaid) {
   EXPECT_THAT(worker.errors(), HasSubstr("127.0.0.1:1"));
 }
 
-TEST_F(ByHand, RanksTakeTheirPlaces) {
-  const auto port = std::to_string(20000 + ::getpid() % 30000);
-  std::vector<std::unique_ptr<Program>> ranks;
-  for (int rank = 0; rank < 3; ++rank) {
-    ranks.push_back(std::make_unique<Program>(
-        folder_, std::vector<std::string>{"train", "--rank=" + std::to_string(rank), "--world_size=3",
-                                          "--master_addr=127.0.0.1", "--master_port=" + port, "--epochs=1",
-                                          "--json", "--token-file=" + token_.string()}));
+TEST_F(ByHand, AWorkerSavesWhatItEndsWith) {
+  auto server = serve({"--workers=2"});
+  const auto address = address_of(server);
+  auto a = work(address, {"--save=" + (folder_ / "a").string()});
+  auto b = work(address, {"--save=" + (folder_ / "b").string()});
+  ASSERT_EQ(a.exit_code(), 0) << a.errors();
+  ASSERT_EQ(b.exit_code(), 0) << b.errors();
+  Program whole(folder_, {"train", "--epochs=2", "--train-dir=" + (folder_ / "run").string()});
+  ASSERT_EQ(whole.exit_code(), 0) << whole.errors();
+  const auto expected = text_of(folder_ / "run" / "weights.safetensors");
+  EXPECT_GT(expected.size(), 431080u * 4);
+  EXPECT_EQ(text_of(folder_ / "a"), expected);
+  EXPECT_EQ(text_of(folder_ / "b"), expected);
+  auto nowhere = work(address, {"--save=" + (folder_ / "none" / "c").string()});
+  EXPECT_EQ(nowhere.exit_code(), 2);
+  EXPECT_THAT(nowhere.errors(), HasSubstr("no such folder"));
+}
+
+// One place of a job of `train --rank`.
+class Ranks : public ByHand {
+ protected:
+  Program rank(int rank, std::vector<std::string> more = {}) {
+    std::vector<std::string> arguments = {"train",
+                                          "--rank=" + std::to_string(rank),
+                                          "--world_size=3",
+                                          "--master_addr=127.0.0.1",
+                                          "--master_port=" + port_,
+                                          "--json",
+                                          "--train-dir=" + (folder_ / "run").string(),
+                                          "--token-file=" + token_.string()};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return Program(folder_, arguments);
   }
-  for (auto& rank : ranks) EXPECT_EQ(rank->exit_code(), 0) << rank->errors();
-  EXPECT_EQ(ranks[1]->json()["test_loss"], ranks[2]->json()["test_loss"]);
+
+  const std::string port_ = std::to_string(20000 + ::getpid() % 30000);
+};
+
+TEST_F(Ranks, RunTheJobThatTrainRuns) {
+  auto master = rank(0, {"--epochs=2"}), a = rank(1, {"--epochs=2"}), b = rank(2, {"--epochs=2"});
+  ASSERT_EQ(master.exit_code(), 0) << master.errors();
+  EXPECT_EQ(a.exit_code(), 0) << a.errors();
+  EXPECT_EQ(b.exit_code(), 0) << b.errors();
+  EXPECT_THAT(master.errors(), HasSubstr("worker 1 is here"));
+  EXPECT_THAT(master.errors(), HasSubstr("epoch 1 "));
+  EXPECT_EQ(master.json()["steps"], 2 * 23);
+  EXPECT_EQ(master.json()["test_accuracy"], a.json()["test_accuracy"]);
+  EXPECT_EQ(a.json()["test_loss"], b.json()["test_loss"]);
+  Program whole(folder_, {"train", "--epochs=2", "--train-dir=" + (folder_ / "whole").string()});
+  ASSERT_EQ(whole.exit_code(), 0) << whole.errors();
+  EXPECT_EQ(text_of(folder_ / "run" / "weights.safetensors"),
+            text_of(folder_ / "whole" / "weights.safetensors"));
+}
+
+TEST_F(Ranks, AWorkerThatDoesNotComeIsLeftOut) {
+  auto master = rank(0, {"--epochs=1", "--join-timeout=8"}), a = rank(1, {"--epochs=1"});
+  EXPECT_EQ(master.exit_code(), 0) << master.errors();
+  EXPECT_EQ(a.exit_code(), 0) << a.errors();
+  EXPECT_THAT(master.errors(), HasSubstr("worker 1 is lost (it did not come)"));
+  EXPECT_EQ(master.json()["lost_workers"], 1);
+}
+
+TEST_F(Ranks, WithoutAnyWorkerTheJobEndsWithCode3) {
+  auto master = rank(0, {"--join-timeout=1"});
+  EXPECT_EQ(master.exit_code(), 3) << master.errors();
+}
+
+TEST_F(Ranks, ThatWaitAreInterrupted) {
+  auto master = rank(0);
+  ASSERT_TRUE(master.said("workers may come")) << master.errors();
+  const auto servers = master.children(" serve ");
+  ASSERT_EQ(servers.size(), 1u);
+  master.child().signal(SIGINT);
+  EXPECT_EQ(master.exit_code(), 130) << master.errors();
+  EXPECT_TRUE(all_ended(servers));
+}
+
+TEST_F(Ranks, DieWithTheirMaster) {
+  auto master = rank(0, {"--epochs=400"}), a = rank(1, {"--epochs=400"}), b = rank(2, {"--epochs=400"});
+  ASSERT_TRUE(master.said("epoch 1 ")) << master.errors();
+  const auto servers = master.children(" serve ");
+  master.child().signal(SIGKILL);
+  EXPECT_EQ(a.exit_code(), 3) << a.errors();
+  EXPECT_EQ(b.exit_code(), 3) << b.errors();
+  EXPECT_TRUE(all_ended(servers));
 }
 
 // ---- two hosts ----

@@ -50,6 +50,17 @@ TEST(Arena, GapsAreZero) {
   for (std::size_t at = 0; at < flat.size(); ++at) EXPECT_TRUE(used[at] || flat[at] == 0) << at;
 }
 
+TEST(Arena, AnUnboundModelKeepsWhatItHad) {
+  const auto model = make("lenet", {});
+  const auto layout = layout_of(*model);
+  const auto before = flat_weights(*model);
+  auto flat = before;
+  bind_parameters(*model, layout, flat.data());
+  unbind_parameters(*model);
+  std::fill(flat.begin(), flat.end(), 7.0f);
+  EXPECT_EQ(flat_weights(*model), before);
+}
+
 TEST(Arena, ABoundModelComputesWhatTheModelComputed) {
   const auto model = make("lenet", {});
   const auto layout = layout_of(*model);

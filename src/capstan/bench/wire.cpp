@@ -9,7 +9,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "capstan/base/user_error.h"
+#include "capstan/base/failure.h"
 #include "capstan/bench/scalar_reference.h"
 #include "capstan/client/connector.h"
 #include "capstan/client/observer.h"
@@ -143,7 +143,11 @@ json result_of(launch::LocalJob& job, std::uint32_t rank, client::Observer& obse
     if (job.worker(rank).poll()) break;
     look_at_servers(observer, use);
   }
-  throw UserError(fmt::format("worker {} failed: {}", rank, launch::last_line(job.log_of_worker(rank))));
+  const auto exit = job.worker(rank).poll();
+  const auto words = launch::last_line(job.log_of_worker(rank));
+  throw Failure(exit && exit->code == kLost ? kLost : kFailed,
+                fmt::format("worker {} failed ({}){}", rank, exit ? exit->text() : "no end in sight",
+                            words.empty() ? "" : ": " + words));
 }
 
 }  // namespace
@@ -167,13 +171,14 @@ json run_wire(const WireOptions& options, const std::function<void(const std::st
     }
   } remove{logs};
 
-  launch::LocalJob job({job_config.servers, config::serve_arguments(job_config, 0), logs});
+  launch::LocalJob job(
+      {job_config.servers, config::serve_arguments(job_config, 0), job_config.listen, {}, logs});
   client::LinkOptions link;
   link.servers = job.addresses();
   link.token = job.token();
   auto observer =
       client::Observer::join(link, client::make_connector(client::parse_transport(job_config.transport)));
-  if (!observer) throw UserError(observer.status().message());
+  if (!observer) throw Failure(kLost, observer.status().message());
   for (std::uint32_t r = 0; r < job_config.workers; ++r) {
     job.start_worker(worker_arguments(options, job, r, iterations), true);
   }

@@ -2,7 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "capstan/base/user_error.h"
+#include "capstan/base/failure.h"
 #include "capstan/bench/scalar_reference.h"
 #include "capstan/bench/wire.h"
 #include "capstan/client/connector.h"
@@ -23,7 +23,7 @@ nlohmann::json run_wire_worker(const WireWorkerOptions& options) {
   auto joined =
       client::WorkerClient::join(link, client::make_connector(client::parse_transport(options.transport)),
                                  layout, std::vector<float>(layout.size(), kWireInitialWeight));
-  if (!joined) throw UserError(joined.status().message());
+  if (!joined) throw Failure(kLost, joined.status().message());
   auto& worker = **joined;
 
   std::vector<std::uint64_t> applied;
@@ -46,7 +46,7 @@ nlohmann::json run_wire_worker(const WireWorkerOptions& options) {
     if (i >= options.warmup) marks.push_back(seconds(now - mark));
     mark = now;
   }
-  if (!update) throw UserError(update.status().message());
+  if (!update) throw Failure(kLost, update.status().message());
   const double wall = seconds(mark - begin);
   cpu = metrics::process_usage().cpu_seconds - cpu;
   const auto [least, most] = std::ranges::minmax(worker.weights());

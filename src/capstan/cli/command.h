@@ -1,24 +1,12 @@
 #pragma once
 
 #include <span>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
+#include "capstan/base/failure.h"
+
 namespace capstan::cli {
-
-// The program's exit codes.
-enum ExitCode { kSuccess = 0, kFailed = 1, kWrongUsage = 2, kLost = 3, kInterrupted = 130 };
-
-// A run that did not end well, with the exit code that says how. Caught once, in run_command.
-class Failure : public std::runtime_error {
- public:
-  Failure(ExitCode code, const std::string& message) : std::runtime_error(message), code_(code) {}
-  ExitCode code() const { return code_; }
-
- private:
-  ExitCode code_;
-};
 
 using Arguments = std::vector<std::string>;
 

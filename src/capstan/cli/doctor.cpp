@@ -3,11 +3,11 @@
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
-#include <sched.h>
 #include <sys/resource.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include "capstan/base/cores.h"
 #include "capstan/base/user_error.h"
 #include "capstan/cli/commands.h"
 #include "capstan/cli/flags.h"
@@ -29,8 +29,7 @@ struct Finding {
 };
 
 Finding cores() {
-  cpu_set_t set;
-  const int usable = ::sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+  const long usable = usable_cores();
   const auto online = ::sysconf(_SC_NPROCESSORS_ONLN);
   if (usable < online) {
     return {"cores", Verdict::kWarning, fmt::format("{} of {} cores may be used", usable, online),

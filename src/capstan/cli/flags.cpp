@@ -216,4 +216,15 @@ void add_transport_flags(CLI::App& app, config::JobConfig& c) {
       ->group("Connection");
 }
 
+void add_listen_flags(CLI::App& app, config::JobConfig& c) {
+  app.add_option("--listen", c.listen, "HOST:PORT to listen on; port 0 picks a free one")
+      ->capture_default_str()
+      ->group("Connection");
+  app.add_option("--join-timeout", c.join_timeout,
+                 "Seconds after which workers that have not come are left out")
+      ->check(CLI::Range(0.1, 1e6))
+      ->capture_default_str()
+      ->group("Connection");
+}
+
 }  // namespace capstan::cli

@@ -19,5 +19,6 @@ void add_model_flags(CLI::App& app, config::JobConfig& config);     // network, 
 void add_strategy_flags(CLI::App& app, config::JobConfig& config);  // strategy, workers, servers, max steps
 void add_optimizer_flags(CLI::App& app, config::OptimizerConfig& config);
 void add_transport_flags(CLI::App& app, config::JobConfig& config);  // transport, token file
+void add_listen_flags(CLI::App& app, config::JobConfig& config);     // listen, join timeout
 
 }  // namespace capstan::cli

@@ -21,5 +21,5 @@ int main(int argc, char** argv) {
       return run_command(command, Arguments(argv + 2, argv + argc));
   }
   fmt::print(stderr, "capstan-torch is a part of capstan: run capstan --help\n");
-  return kWrongUsage;
+  return capstan::kWrongUsage;
 }

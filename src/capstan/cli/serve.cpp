@@ -20,7 +20,6 @@ struct ServeOptions {
   config::JobConfig job;
   std::string leader;
   std::uint64_t total_steps = 0;
-  double join_timeout = 120;
   bool json = false;
   bool verbose = false;
 };
@@ -92,20 +91,13 @@ int run_serve(const Arguments& arguments) {
       "  capstan serve --listen 0.0.0.0:7000 --workers 4 --token-file job.token\n"
       "  capstan work --server thathost:7000 --token-file job.token      (four times, anywhere)\n",
       "serve");
-  app.add_option("--listen", options.job.listen, "HOST:PORT to listen on; port 0 picks a free one")
-      ->capture_default_str()
-      ->group("Connection");
+  add_listen_flags(app, options.job);
   app.add_option("--leader", options.leader, "HOST:PORT of the first server, which this one follows")
       ->group("Connection");
   add_transport_flags(app, options.job);
   add_strategy_flags(app, options.job);
   app.add_option("--total-steps", options.total_steps, "Updates of the whole run, for --lr-schedule cosine")
       ->group("Optimizer");
-  app.add_option("--join-timeout", options.join_timeout,
-                 "Seconds after which workers that have not come are left out")
-      ->check(CLI::Range(0.1, 1e6))
-      ->capture_default_str()
-      ->group("Job");
   add_optimizer_flags(app, options.job.optimizer);
   app.add_flag("--json", options.json, "Print the result as one JSON object");
   app.add_flag("--verbose,-v", options.verbose, "Log who joins and leaves");
@@ -127,7 +119,7 @@ int run_serve(const Arguments& arguments) {
   server_options.schedule = options.job.optimizer.schedule(options.total_steps);
   server_options.threads = options.job.threads_per_server();
   server_options.token = cluster::find_token(options.job.token_file);
-  server_options.join_timeout = from_seconds(options.join_timeout);
+  server_options.join_timeout = from_seconds(options.job.join_timeout);
 
   transport::EventLoop loop;
   const auto connector = client::make_connector(client::parse_transport(options.job.transport));

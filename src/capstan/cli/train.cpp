@@ -4,8 +4,8 @@
 #include <ucp/api/ucp_version.h>
 #include <unistd.h>
 
+#include "capstan/base/cores.h"
 #include "capstan/base/user_error.h"
-#include "capstan/checkpoint/safetensors.h"
 #include "capstan/cli/commands.h"
 #include "capstan/cli/device.h"
 #include "capstan/cli/flags.h"
@@ -26,6 +26,8 @@ struct ByHand {
   std::uint32_t world_size = 0;
   std::string master_addr = "127.0.0.1";
   std::uint16_t master_port = 29500;
+
+  std::string master() const { return fmt::format("{}:{}", master_addr, master_port); }
 };
 
 std::string versions() {
@@ -34,7 +36,7 @@ std::string versions() {
                                 {"ucx", fmt::format("{}.{}", UCP_API_MAJOR, UCP_API_MINOR)},
                                 {"compiler", __VERSION__},
                                 {"protocol", wire::kProtocol},
-                                {"cores", ::sysconf(_SC_NPROCESSORS_ONLN)}}
+                                {"cores", usable_cores()}}
              .dump(2) +
          "\n";
 }
@@ -78,21 +80,15 @@ void print_dry_run(const config::JobConfig& config, const data::Dataset& dataset
   throw UserError(fmt::format("{}: the installation is incomplete", program));
 }
 
-// Rank 0 serves, the others work.
-void take_place(const config::JobConfig& config, const ByHand& place, std::uint64_t total_steps, bool json) {
-  const auto address = fmt::format("{}:{}", place.master_addr, place.master_port);
-  std::vector<std::string> arguments;
-  if (*place.rank == 0) {
-    arguments = config::serve_arguments(config, total_steps);
-    arguments.insert(arguments.begin(), {"serve", "--listen=" + address});
-  } else {
-    arguments = config::work_arguments(config);
-    arguments.insert(arguments.begin(),
-                     {"work", "--server=" + address, fmt::format("--rank={}", *place.rank - 1)});
-  }
+// Every rank but 0 is a worker.
+[[noreturn]] void become_worker(const config::JobConfig& config, const ByHand& place, bool json) {
+  auto arguments = config::work_arguments(config);
+  arguments.insert(arguments.begin(),
+                   {"work", "--server=" + place.master(), fmt::format("--rank={}", *place.rank - 1),
+                    fmt::format("--connect-timeout={}", config.join_timeout)});
   if (!config.token_file.empty()) arguments.push_back("--token-file=" + config.token_file.string());
   if (json) arguments.emplace_back("--json");
-  become(*place.rank == 0 ? "capstan" : "capstan-torch", arguments);
+  become("capstan-torch", arguments);
 }
 
 void check(config::JobConfig& config, ByHand& place) {
@@ -105,22 +101,16 @@ void check(config::JobConfig& config, ByHand& place) {
     }
     if (config.servers != 1)
       throw UserError("--rank starts jobs of one server: use capstan serve and capstan work for more");
+    if (config.is_single())
+      throw UserError("--rank starts a server and workers, and strategy single has none: leave one out");
     config.workers = place.world_size - 1;
-    if (config.threads == 0) config.threads = 1;
+    config.listen = place.master();
   }
   config.validate();
   check_device(config.device);
 }
 
 }  // namespace
-
-void write_weights(const metrics::RunFolder& folder, const FlatLayout& layout,
-                   std::span<const float> weights) {
-  const auto tensors = models::export_tensors(layout, weights);
-  std::vector<checkpoint::TensorView> views;
-  for (const auto& t : tensors) views.push_back({t.name, t.dims, t.values});
-  checkpoint::write_safetensors(folder.path() / "weights.safetensors", views, {{"producer", "capstan"}});
-}
 
 int run_train(const Arguments& arguments) {
   config::JobConfig config;
@@ -141,6 +131,11 @@ int run_train(const Arguments& arguments) {
   add_optimizer_flags(app, config.optimizer);
   app.get_option("--strategy")->description("sync, async, batch:K, or single (this process, no server)");
   add_transport_flags(app, config);
+  app.get_option("--token-file")
+      ->description(
+          "File (mode 0600) with the job's token (default: a fresh one;\n"
+          "with --rank: $CAPSTAN_TOKEN)");
+  add_listen_flags(app, config);
   app.add_option("--train-dir", config.train_dir, "Run folder (default: runs/<time>-<network>-<dataset>)")
       ->group("Output");
   app.add_option("--log-interval", config.log_interval,
@@ -152,7 +147,8 @@ int run_train(const Arguments& arguments) {
   app.add_flag("--dry-run", dry_run, "Print the resolved configuration and an estimate, then end")
       ->group("Output");
   app.add_option("--rank", place.rank,
-                 "This process's place in a job started by hand: 0 serves, the others work")
+                 "This process's place in a job started by hand: 0 serves and leaves\n"
+                 "the run folder, the others work")
       ->group("By hand");
   app.add_option("--world-size", place.world_size, "Processes of that job")->group("By hand");
   app.add_option("--master-addr", place.master_addr, "Where rank 0 listens")
@@ -162,9 +158,13 @@ int run_train(const Arguments& arguments) {
   if (!parse_flags(app, arguments)) return kSuccess;
   check(config, place);
 
+  const bool by_hand = place.rank.has_value();
+  if (by_hand && *place.rank > 0 && !dry_run) become_worker(config, place, json);
+  const auto token = by_hand || !config.token_file.empty() ? cluster::find_token(config.token_file)
+                                                           : cluster::Token::generate();
+
   Interrupts interrupts;
   auto dataset = data::load({config.dataset, config.data_dir.string(), config.seed});
-  if (place.rank) take_place(config, place, plan_steps(config, dataset.train.count()).total, json);
   const auto& shape = dataset.train.shape;
   auto model =
       models::make(config.network, {shape.channels, shape.height, shape.width, shape.classes, config.seed});
@@ -175,7 +175,7 @@ int run_train(const Arguments& arguments) {
     print_dry_run(config, dataset, layout, json);
     return kSuccess;
   }
-  if (config.transport == "auto" && !config.is_single()) config.transport = "local";
+  if (config.transport == "auto" && !config.is_single() && !by_hand) config.transport = "local";
 
   training::configure_torch(static_cast<int>(config.is_single() ? config.worker_threads() : 1));
   TrainContext context{
@@ -184,7 +184,9 @@ int run_train(const Arguments& arguments) {
       std::move(model),
       layout,
       metrics::RunFolder(config.train_dir, fmt::format("{}-{}", config.network, config.dataset)),
-      interrupts};
+      interrupts,
+      token,
+      !by_hand};
   context.folder.write("config.toml", config.to_toml());
   context.folder.write("versions.json", versions());
   bool interrupted = false;
@@ -196,6 +198,8 @@ int run_train(const Arguments& arguments) {
   } else {
     fmt::print("{}", result.summary());
   }
+  if (!context.folder.is_complete())
+    fmt::print(stderr, "capstan: {}/metrics.jsonl is not complete: is the disk full?\n", result.run_dir);
   if (interrupted) fmt::print(stderr, "interrupted: the weights so far are saved\n");
   return interrupted ? kInterrupted : kSuccess;
 }

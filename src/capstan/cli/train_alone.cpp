@@ -5,6 +5,7 @@
 
 #include "capstan/cli/progress.h"
 #include "capstan/cli/train_job.h"
+#include "capstan/cli/weights_file.h"
 #include "capstan/models/arena.h"
 #include "capstan/training/evaluate.h"
 #include "capstan/training/single.h"
@@ -66,7 +67,7 @@ TrainResult train_alone(TrainContext& context, bool& interrupted) {
   result.train_loss = epoch_samples > 0 ? epoch_loss / epoch_samples : last_epoch_loss;
   result.test = epoch_samples > 0 || last.samples == 0 ? test_now(trained.weights, trained.steps) : last;
   result.run_dir = context.folder.path().string();
-  write_weights(context.folder, context.layout, trained.weights);
+  write_weights(context.folder.path() / "weights.safetensors", context.layout, trained.weights);
   return result;
 }
 

@@ -10,6 +10,7 @@
 #include "capstan/base/user_error.h"
 #include "capstan/cli/command.h"
 #include "capstan/cli/progress.h"
+#include "capstan/cli/weights_file.h"
 #include "capstan/client/connector.h"
 #include "capstan/client/observer.h"
 #include "capstan/data/partition.h"
@@ -54,7 +55,8 @@ class Supervisor {
       : context_(context),
         config_(context.config),
         plan_(plan_steps(config_, context.dataset.train.count())),
-        job_({config_.servers, config::serve_arguments(config_, plan_.total), context.folder.path()}),
+        job_({config_.servers, config::serve_arguments(config_, plan_.total), config_.listen, context.token,
+              context.folder.path()}),
         progress_(plan_.total, config_.log_interval),
         evaluator_(std::move(context.model), context.layout, context.dataset.test),
         window_(context.dataset.train.count()) {}
@@ -82,7 +84,10 @@ class Supervisor {
         client::Observer::join(link, client::make_connector(client::parse_transport(config_.transport)));
     if (!joined) throw Failure(kLost, joined.status().message());
     observer_ = std::move(*joined);
-    for (std::uint32_t rank = 0; rank < config_.workers; ++rank) {
+    if (!context_.starts_workers)
+      progress_.say(
+          fmt::format("listening on {}: {} workers may come", job_.addresses()[0], config_.workers));
+    for (std::uint32_t rank = 0; context_.starts_workers && rank < config_.workers; ++rank) {
       std::vector<std::string> arguments = {launch::program("capstan-torch"), "work",
                                             "--server=" + job_.address_list(),
                                             fmt::format("--rank={}", rank)};
@@ -103,6 +108,8 @@ class Supervisor {
   void look() {
     for (const auto& ended : job_.reap()) process_ended(ended);
     if (!interrupted_at_ && context_.interrupts.count() > 0) {
+      if (!context_.starts_workers && !status_.started)
+        throw Failure(kInterrupted, "interrupted before all workers had come");
       interrupted_at_ = SteadyClock::now();
       progress_.say("stopping: the workers finish their step (Ctrl-C again to kill)");
       observer_->stop("interrupted");
@@ -112,7 +119,10 @@ class Supervisor {
     status_ = std::move(*status);
     window_.add(status_);
     for (std::size_t rank = 0; rank < status_.workers.size(); ++rank) {
-      if (status_.workers[rank].state == wire::WorkerState::kLost) say_lost(rank, "no sign of life");
+      const auto state = status_.workers[rank].state;
+      if (state == wire::WorkerState::kLive) say_here(rank);
+      if (state == wire::WorkerState::kLost)
+        say_lost(rank, said_here_[rank] || context_.starts_workers ? "no sign of life" : "it did not come");
     }
     if (!evaluator_.busy()) {
       if (auto snapshot = observer_->take_weights(); snapshot && !status_.finished) {
@@ -166,6 +176,13 @@ class Supervisor {
     observer_->worker_died(WorkerId{static_cast<std::uint32_t>(ended.index)});
   }
 
+  // Who starts workers by hand wants to see them arrive.
+  void say_here(std::size_t rank) {
+    if (context_.starts_workers || said_here_[rank]) return;
+    said_here_[rank] = true;
+    progress_.say(fmt::format("worker {} is here", rank));
+  }
+
   // Once per worker, whoever notices first: its process ended, or the servers heard nothing of it.
   void say_lost(std::size_t rank, const std::string& why) {
     if (said_lost_[rank]) return;
@@ -188,22 +205,24 @@ class Supervisor {
     if (evaluator_.busy()) record_epoch(evaluated_version_, evaluator_.wait());
     TrainResult result;
     result.config = config_;
-    result.transport = observer_->transport();
+    // Workers of other hosts may come by another way than this process.
+    result.transport = context_.starts_workers ? observer_->transport() : config_.transport;
     result.take(status_, context_.dataset.train.count());
     result.train_loss = window_.mean();
     result.run_dir = context_.folder.path().string();
     if (result.lost_workers == config_.workers) {
-      throw Failure(kLost, fmt::format("all {} workers are lost after {} updates; see {}/worker-0.log",
-                                       config_.workers, result.steps, result.run_dir));
+      throw Failure(kLost,
+                    fmt::format("all {} workers are lost after {} updates; see {}/{}-0.log", config_.workers,
+                                result.steps, result.run_dir, context_.starts_workers ? "worker" : "server"));
     }
     auto last = observer_->pull(context_.layout, status_.version);
     if (!last) server_lost(last.status());
     observer_.reset();
-    write_weights(context_.folder, context_.layout, last->weights);
+    write_weights(context_.folder.path() / "weights.safetensors", context_.layout, last->weights);
     evaluator_.start(std::move(last->weights));
     result.test = evaluator_.wait();
     record_epoch(last->version, result.test);
-    for (std::uint32_t rank = 0; rank < config_.workers; ++rank) {
+    for (std::uint32_t rank = 0; rank < job_.workers(); ++rank) {
       if (status_.workers[rank].state == wire::WorkerState::kLost) job_.worker(rank).signal(SIGKILL);
     }
     job_.wait(SteadyClock::now() + kEndPatience);
@@ -222,6 +241,7 @@ class Supervisor {
   std::uint64_t next_epoch_ = 1;
   Version evaluated_version_;
   std::optional<TimePoint> interrupted_at_;
+  std::vector<bool> said_here_ = std::vector<bool>(config_.workers);
   std::vector<bool> said_lost_ = std::vector<bool>(config_.workers);
 };
 

@@ -2,6 +2,7 @@
 
 #include "capstan/cli/signals.h"
 #include "capstan/cli/train_result.h"
+#include "capstan/cluster/token.h"
 #include "capstan/data/dataset.h"
 #include "capstan/metrics/run_folder.h"
 #include "capstan/models/model.h"
@@ -16,10 +17,13 @@ struct TrainContext {
   FlatLayout layout;
   metrics::RunFolder folder;
   Interrupts& interrupts;
+  cluster::Token token;
+  bool starts_workers = true;  // else they are started by hand, and awaited
 };
 
-// Trains with servers and workers as processes of this machine. Throws Failure where all of either are
-// lost. `interrupted` is set where the user ended it; the result is then what was reached.
+// Trains with servers and, unless they come by hand, workers as processes of this machine. Throws Failure
+// where all of either are lost. `interrupted` is set where the user ended it; the result is then what was
+// reached.
 TrainResult train_with_servers(TrainContext& context, bool& interrupted);
 
 // Trains in this process.
@@ -31,8 +35,5 @@ struct StepPlan {
   std::uint64_t total = 0;
 };
 StepPlan plan_steps(const config::JobConfig& config, std::uint64_t samples);
-
-void write_weights(const metrics::RunFolder& folder, const FlatLayout& layout,
-                   std::span<const float> weights);
 
 }  // namespace capstan::cli

@@ -9,6 +9,7 @@
 #include "capstan/cli/device.h"
 #include "capstan/cli/flags.h"
 #include "capstan/cli/signals.h"
+#include "capstan/cli/weights_file.h"
 #include "capstan/client/connector.h"
 #include "capstan/cluster/token.h"
 #include "capstan/models/arena.h"
@@ -24,6 +25,7 @@ int run_work(const Arguments& arguments) {
   std::string servers;
   std::optional<std::uint32_t> rank;
   double connect_timeout = 30;
+  std::filesystem::path save;
   bool json = false;
   CLI::App app(
       "One worker: computes gradients on its part of the data for the servers of a job.\n\n"
@@ -41,9 +43,12 @@ int run_work(const Arguments& arguments) {
       ->group("Connection");
   add_transport_flags(app, job);
   add_model_flags(app, job);
+  app.add_option("--save", save, "File that takes the weights this worker ends with (safetensors)");
   app.add_flag("--json", json, "Print the result as one JSON object");
   if (!parse_flags(app, arguments)) return kSuccess;
   check_device(job.device);
+  if (!save.empty() && !std::filesystem::is_directory(std::filesystem::absolute(save).parent_path()))
+    throw UserError(fmt::format("--save {}: there is no such folder", save.string()));
 
   Interrupts interrupts;
   const auto token = cluster::find_token(job.token_file);
@@ -53,8 +58,8 @@ int run_work(const Arguments& arguments) {
   const auto model =
       models::make(job.network, {shape.channels, shape.height, shape.width, shape.classes, job.seed});
   const auto layout = models::layout_of(*model);
-  std::vector<float> initial(layout.size());
-  models::copy_parameters_out(*model, layout, initial);
+  std::vector<float> flat(layout.size());
+  models::copy_parameters_out(*model, layout, flat);
 
   client::LinkOptions link;
   link.servers = CLI::detail::split(servers, ',');
@@ -62,7 +67,7 @@ int run_work(const Arguments& arguments) {
   link.index = rank;
   link.connect_timeout = from_seconds(connect_timeout);
   auto joined = client::WorkerClient::join(
-      link, client::make_connector(client::parse_transport(job.transport)), layout, initial);
+      link, client::make_connector(client::parse_transport(job.transport)), layout, flat);
   if (!joined)
     throw Failure(joined.status().code() == StatusCode::kRefused ? kWrongUsage : kLost,
                   joined.status().message());
@@ -78,6 +83,10 @@ int run_work(const Arguments& arguments) {
   const auto result = training::run_worker(client, *model, layout, dataset.train,
                                            {job.batch_size, job.epochs, job.seed, &stop});
   if (!result) throw Failure(kLost, result.status().message());
+  if (!save.empty()) {
+    models::copy_parameters_out(*model, layout, flat);
+    write_weights(save, layout, flat);
+  }
   const auto test = training::evaluate(*model, dataset.test);
   if (json) {
     fmt::print("{}\n", nlohmann::json{{"ok", true},

@@ -5,21 +5,14 @@
 #include <sstream>
 
 #include <fmt/format.h>
-#include <sched.h>
 #include <toml++/toml.h>
-#include <unistd.h>
 
+#include "capstan/base/cores.h"
 #include "capstan/base/user_error.h"
 #include "capstan/strategy/strategy.h"
 
 namespace capstan::config {
 namespace {
-
-unsigned cores() {
-  cpu_set_t set;
-  if (::sched_getaffinity(0, sizeof set, &set) == 0) return static_cast<unsigned>(CPU_COUNT(&set));
-  return static_cast<unsigned>(std::max(1L, ::sysconf(_SC_NPROCESSORS_ONLN)));
-}
 
 // One flag, as it stands on a command line and in a file.
 struct Setting {
@@ -86,11 +79,11 @@ optimizer::Schedule OptimizerConfig::schedule(std::uint64_t total_steps) const {
 }
 
 unsigned JobConfig::worker_threads() const {
-  return threads > 0 ? threads : std::max(1u, cores() / (is_single() ? 1 : workers));
+  return threads > 0 ? threads : std::max(1u, usable_cores() / (is_single() ? 1 : workers));
 }
 
 unsigned JobConfig::threads_per_server() const {
-  return server_threads > 0 ? server_threads : std::max(1u, cores() / servers);
+  return server_threads > 0 ? server_threads : std::max(1u, usable_cores() / servers);
 }
 
 void JobConfig::validate() const {
@@ -142,7 +135,7 @@ std::vector<std::string> serve_arguments(const JobConfig& c, std::uint64_t total
       setting("workers", c.workers),       setting("servers", c.servers),
       setting("strategy", c.strategy),     setting("max-steps", c.max_steps),
       setting("total-steps", total_steps), setting("server-threads", c.threads_per_server()),
-      setting("transport", c.transport)};
+      setting("transport", c.transport),   setting("join-timeout", c.join_timeout)};
   settings.insert(settings.end(), more.begin(), more.end());
   return as_arguments(settings);
 }

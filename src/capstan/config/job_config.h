@@ -47,6 +47,7 @@ struct JobConfig {
   unsigned server_threads = 0;  // per server; 0: cores ÷ servers
   std::string transport = "auto";
   std::string listen = "127.0.0.1:0";
+  double join_timeout = 120;  // seconds after which workers that have not come are left out
   std::filesystem::path token_file;
   std::filesystem::path train_dir;
   double log_interval = 0;  // seconds between progress lines; 0: 0.2 on a terminal, 2 elsewhere

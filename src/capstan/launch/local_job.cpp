@@ -13,14 +13,20 @@ constexpr std::string_view kReady = "listening on ";
 
 }  // namespace
 
-LocalJob::LocalJob(const Options& options) : options_(options), token_(cluster::Token::generate()) {
+LocalJob::LocalJob(const Options& options)
+    : options_(options), token_(options.token ? *options.token : cluster::Token::generate()) {
   for (std::size_t i = 0; i < options_.servers; ++i) addresses_.push_back(start_server(i));
 }
 
 std::string LocalJob::start_server(std::size_t index) {
   std::vector<std::string> arguments = {program("capstan"), "serve"};
   arguments.insert(arguments.end(), options_.serve.begin(), options_.serve.end());
-  if (index > 0) arguments.insert(arguments.end(), {"--leader", addresses_[0]});
+  if (index == 0) {
+    arguments.push_back("--listen=" + options_.listen);
+  } else {
+    const auto host = options_.listen.substr(0, options_.listen.rfind(':'));
+    arguments.insert(arguments.end(), {"--listen=" + host + ":0", "--leader=" + addresses_[0]});
+  }
   servers_.emplace_back(Child::Options{
       arguments, {fmt::format("{}={}", cluster::kTokenVariable, token_.text())}, log_of_server(index), true});
   server_reaped_.push_back(false);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,8 +16,10 @@ class LocalJob {
  public:
   struct Options {
     std::uint32_t servers = 1;
-    std::vector<std::string> serve;    // arguments of `capstan serve`, listen address left out
-    std::filesystem::path log_folder;  // takes each process's standard error
+    std::vector<std::string> serve;       // arguments of `capstan serve`, listen address left out
+    std::string listen = "127.0.0.1:0";   // of the first server; the others take free ports of that host
+    std::optional<cluster::Token> token;  // none: a fresh one
+    std::filesystem::path log_folder;     // takes each process's standard error
   };
 
   explicit LocalJob(const Options& options);

@@ -17,8 +17,10 @@ class RunFolder {
   const std::filesystem::path& path() const { return path_; }
   // Throws UserError where the file cannot be written, for example on a full disk.
   void write(const std::string& file, const std::string& text) const;
-  // Adds one line to metrics.jsonl.
+  // Adds one line to metrics.jsonl. Where that fails, so does every later call: a run is worth more than its
+  // record.
   void append(const std::string& json_line);
+  bool is_complete() const { return metrics_.good(); }  // every line was written
 
  private:
   std::filesystem::path path_;

@@ -39,6 +39,10 @@ void bind_parameters(Model& model, const FlatLayout& layout, const float* weight
   }
 }
 
+void unbind_parameters(Model& model) {
+  for (const auto& p : model.parameters()) p.tensor.set_data(p.tensor.detach().clone());
+}
+
 void copy_parameters_out(const Model& model, const FlatLayout& layout, std::span<float> flat) {
   CAPSTAN_CHECK(layout_of(model).difference(layout).empty(), "the layout of this model");
   CAPSTAN_CHECK(flat.size() == layout.size(), "an array for the whole layout");

@@ -23,6 +23,9 @@ at::Tensor tensor_in(const FlatLayout& layout, std::size_t tensor, float* flat);
 // next binding, and which nothing writes through the model: it may be a read-only mapping.
 void bind_parameters(Model& model, const FlatLayout& layout, const float* weights);
 
+// Ends the binding: every parameter owns a copy of its values.
+void unbind_parameters(Model& model);
+
 // Writes the parameters' values into the flat array, zeros into its gaps.
 void copy_parameters_out(const Model& model, const FlatLayout& layout, std::span<float> flat);
 

@@ -40,6 +40,7 @@ Result<WorkerResult> run_worker(client::WorkerClient& client, models::Model& mod
     result.compute_seconds += computed.seconds;
   }
   result.communication_seconds = client.communication_seconds();
+  models::unbind_parameters(model);  // others may go on, and change what was bound
   client.leave();
   return result;
 }

@@ -26,8 +26,8 @@ struct WorkerResult {
 };
 
 // A worker's loop on its part of the data: gradient, push, new weights, until its epochs are done, the
-// servers say stop or `stop` is set; then says good-bye. The model's parameters become views of the
-// client's weights and stay so. A failure is a lost server.
+// servers say stop or `stop` is set; then says good-bye. On the way the model's parameters are views of the
+// client's weights; at the end they own what it saw last. A failure is a lost server.
 Result<WorkerResult> run_worker(client::WorkerClient& client, models::Model& model, const FlatLayout& layout,
                                 const data::Split& train, const WorkerOptions& options);
 

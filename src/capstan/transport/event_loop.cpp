@@ -12,6 +12,7 @@
 #include <sys/eventfd.h>
 
 #include "capstan/base/check.h"
+#include "capstan/base/cores.h"
 #include "capstan/base/user_error.h"
 
 namespace capstan::transport {
@@ -188,9 +189,7 @@ bool EventLoop::arm_pollers() {
 
 // Looks again and again for a while after a poller had work: its next message is likely close.
 void EventLoop::allow_spinning(unsigned processes) {
-  cpu_set_t set;
-  const bool known = ::sched_getaffinity(0, sizeof(set), &set) == 0;
-  spin_ = known && processes <= static_cast<unsigned>(CPU_COUNT(&set)) ? kSpin : Duration::zero();
+  spin_ = processes <= usable_cores() ? kSpin : Duration::zero();
 }
 
 bool EventLoop::spin(TimePoint deadline) {
