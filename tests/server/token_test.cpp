@@ -59,23 +59,12 @@ TEST(Token, MalformedTextIsAnErrorThatSaysWhere) {
   }
 }
 
-TEST(Token, AFileIsMadeForItsOwnerAlone) {
+// The command that messages and the README name.
+TEST(Token, IsWhatOdMakes) {
   const TemporaryFolder folder;
-  const auto token = Token::generate();
-  ::umask(0);
-  write_token(folder / "job.token", token);
-  struct stat info {};
-  ASSERT_EQ(::stat((folder / "job.token").c_str(), &info), 0);
-  EXPECT_EQ(info.st_mode & 0777, 0600u);
-  EXPECT_EQ(read_token(folder / "job.token").bytes, token.bytes);
-}
-
-TEST(Token, AFileThatIsThereIsNotOverwritten) {
-  const TemporaryFolder folder;
-  write_private(folder / "job.token", "precious");
-  EXPECT_THAT(error_of([&] { return write_token(folder / "job.token", Token::generate()), 0; }),
-              HasSubstr("exists"));
-  EXPECT_EQ(contents(folder / "job.token"), "precious");
+  const auto file = (folder / "job.token").string();
+  ASSERT_EQ(std::system(("umask 077; od -An -N32 -tx1 /dev/urandom > " + file).c_str()), 0);
+  EXPECT_EQ(read_token(file).text().size(), 64u);
 }
 
 TEST(Token, AFileThatOthersCanReadIsRefused) {
@@ -109,7 +98,8 @@ TEST(Token, TheFileWinsOverTheEnvironment) {
   ::setenv(kTokenVariable, "nonsense", 1);
   EXPECT_THAT(error_of([&] { return find_token({}); }), HasSubstr("CAPSTAN_TOKEN"));
   ::unsetenv(kTokenVariable);
-  EXPECT_THAT(error_of([&] { return find_token({}); }), HasSubstr("openssl rand -hex 32"));
+  EXPECT_THAT(error_of([&] { return find_token({}); }),
+              HasSubstr("od -An -N32 -tx1 /dev/urandom > job.token"));
 }
 
 }  // namespace

@@ -14,6 +14,11 @@
 #include "capstan/base/user_error.h"
 
 namespace capstan::cluster {
+namespace {
+
+constexpr const char* kMakeToken = "od -An -N32 -tx1 /dev/urandom";
+
+}  // namespace
 
 Token Token::generate() {
   CAPSTAN_CHECK(sodium_init() >= 0, "libsodium starts");
@@ -30,7 +35,7 @@ Token Token::parse(const std::string& text, const std::string& where) {
                                  text.data(), text.size(), " \n\r\t", &used, &end);
   if (bad != 0 || used != token.bytes.size() || end != text.data() + text.size()) {
     throw UserError(
-        fmt::format("{}: a job token is 64 hexadecimal digits (make one with: openssl rand -hex 32)", where));
+        fmt::format("{}: a job token is 64 hexadecimal digits (make one with: {})", where, kMakeToken));
   }
   return token;
 }
@@ -61,21 +66,13 @@ Token read_token(const std::filesystem::path& file) {
                       fmt::format("token file {}", file.string()));
 }
 
-void write_token(const std::filesystem::path& file, const Token& token) {
-  const UniqueFd fd(::open(file.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
-  const auto text = token.text() + "\n";
-  if (!fd || ::write(fd.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size())) {
-    throw UserError(fmt::format("token file {}: {}", file.string(), std::strerror(errno)));
-  }
-}
-
 Token find_token(const std::filesystem::path& file) {
   if (!file.empty()) return read_token(file);
   if (const char* text = std::getenv(kTokenVariable)) return Token::parse(text, kTokenVariable);
-  throw UserError(
-      "no job token: every part of a job needs the same one. Make it with (umask 077; openssl rand -hex 32 > "
-      "job.token) "
-      "and give --token-file job.token, or set CAPSTAN_TOKEN");
+  throw UserError(fmt::format(
+      "no job token: every part of a job needs the same one. Make it with (umask 077; {} > job.token) "
+      "and give --token-file job.token, or set {}",
+      kMakeToken, kTokenVariable));
 }
 
 }  // namespace capstan::cluster

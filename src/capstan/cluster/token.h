@@ -7,7 +7,8 @@
 
 namespace capstan::cluster {
 
-// The secret of one job: who knows it may take part. 256 bits, written as 64 hexadecimal digits.
+// The secret of one job: who knows it may take part. 256 bits, written as 64 hexadecimal digits,
+// with spaces or without.
 struct Token {
   std::array<std::byte, 32> bytes{};
 
@@ -19,8 +20,6 @@ struct Token {
 
 // Reads a token file; throws UserError where it is missing, malformed or readable by others.
 Token read_token(const std::filesystem::path& file);
-// Writes a new file of mode 0600; throws UserError where it cannot.
-void write_token(const std::filesystem::path& file, const Token& token);
 
 // The token of `file` if it is not empty, else of the environment's CAPSTAN_TOKEN. Throws UserError that
 // says how to make one where neither is there.
