@@ -144,7 +144,7 @@ class Reader {
     const auto begin = unsigned_value(offsets[0]), end = unsigned_value(offsets[1]);
     if (!begin || !end || *begin > *end || *end > size_ - data_) bad("data_offsets lie outside the file");
     if (*end - *begin != bytes) bad("data_offsets and shape differ in size");
-    return {{*begin, *end}, std::move(result)};
+    return {Place{*begin, *end}, std::move(result)};
   }
 
   std::uint64_t size_;

@@ -38,7 +38,7 @@ Result<wire::StatusReport> Observer::status(std::size_t server) {
 void Observer::request_weights(const FlatLayout& layout, Version at_least) {
   driver_.with_lock([&] {
     CAPSTAN_CHECK(!request_, "one request for weights at a time");
-    request_.emplace();
+    request_ = Request{};
     request_->at_least = at_least;
     request_->snapshot.weights.resize(layout.size());
     request_->shards = placement::split(layout.size(), servers());

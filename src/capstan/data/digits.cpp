@@ -42,7 +42,7 @@ void append_scaled(const int* image, std::vector<std::uint8_t>& pixels) {
     for (const auto& x : kPlaces) {
       const double level =
           mix(mix(upper[x.low], upper[x.high], x.share), mix(lower[x.low], lower[x.high], x.share), y.share);
-      pixels.push_back(static_cast<std::uint8_t>(level * 255 / kTop + 0.5));
+      pixels.push_back(static_cast<std::uint8_t>(std::lround(level * 255 / kTop)));
     }
   }
 }

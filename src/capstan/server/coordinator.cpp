@@ -221,7 +221,7 @@ wire::StatusReport Coordinator::report() const {
   return report;
 }
 
-void Coordinator::carry_out(std::vector<strategy::Decision> decisions) {
+void Coordinator::carry_out(const std::vector<strategy::Decision>& decisions) {
   for (const auto& decision : decisions) std::visit([&](const auto& d) { carry_out(d); }, decision);
 }
 

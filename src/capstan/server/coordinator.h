@@ -86,7 +86,7 @@ class Coordinator {
   void ask_for_initial_weights();
   void try_start();
   void enter(WorkerId id);
-  void carry_out(std::vector<strategy::Decision> decisions);
+  void carry_out(const std::vector<strategy::Decision>& decisions);
   void carry_out(const strategy::Apply& apply);
   void carry_out(const strategy::Drop& drop);
   void carry_out(const strategy::Release& release);

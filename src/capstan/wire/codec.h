@@ -21,7 +21,7 @@ namespace capstan::wire {
 
 using Bytes = std::span<const std::byte>;
 
-inline constexpr std::size_t kMaxStringBytes = 64 * 1024;
+inline constexpr std::size_t kMaxStringBytes = 65536;
 
 template <class T>
 concept Number = (std::integral<T> && !std::same_as<T, bool>) || std::floating_point<T>;
