@@ -4,13 +4,16 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "capstan/wire/messages.h"
+#include "capstan/wire/frames.h"
 
 namespace capstan::testing {
 
 // Decodes bytes from anywhere. What decodes has one spelling: encoded again it is the same bytes.
 // Aborts where that does not hold; returns whether the bytes were a message.
 inline bool check_decode(wire::Bytes frame) {
+  wire::FrameReader reader;
+  (void)reader.peek(frame);
+  (void)reader.read(frame);
   const auto message = wire::decode(frame);
   if (!message) return false;
   const auto again = wire::encode(*message);

@@ -19,7 +19,12 @@ class Limits : public ::testing::TestWithParam<std::pair<const char*, bool>> {
 INSTANTIATE_TEST_SUITE_P(Jobs, Limits,
                          ::testing::Values(std::pair{"sync", true}, std::pair{"sync", false},
                                            std::pair{"async", true}, std::pair{"async", false},
-                                           std::pair{"batch:2", true}, std::pair{"batch:2", false}));
+                                           std::pair{"batch:2", true}, std::pair{"batch:2", false}),
+                         [](const auto& param) {
+                           std::string name = param.param.first;
+                           std::erase(name, ':');
+                           return name + (param.param.second ? "_Shared" : "_Copied");
+                         });
 
 TEST_P(Limits, AJobEndsAtExactlyItsLastStep) {
   for (std::uint32_t servers : {1u, 2u}) {

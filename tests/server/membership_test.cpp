@@ -130,6 +130,11 @@ TEST(Membership, BadBytesFromAStrangerEndHisConnectionOnly) {
     peer.send_bytes(bytes);
     EXPECT_TRUE(peer.wait_closed());
   }
+  for (const std::size_t size : {0, 1, 7, 8}) {
+    RawPeer peer(cluster.network(), "0");
+    peer.send_frame(std::vector<std::byte>(size));
+    EXPECT_TRUE(peer.wait_closed()) << size;
+  }
   RawPeer wrong_protocol(cluster.network(), "0");
   wire::Hello hello;
   hello.protocol = 9;

@@ -48,10 +48,11 @@ struct Life {
 enum class End { kLeaves, kDies };
 
 inline Life live(LoopbackCluster& cluster, client::Connector connector, std::uint32_t rank,
-                 std::uint64_t steps, End end = End::kLeaves) {
+                 std::uint64_t steps, End end = End::kLeaves, std::optional<Duration> reconnect = {}) {
   const auto layout = small_layout();
-  auto client = client::WorkerClient::join(cluster.worker_options(rank), std::move(connector), layout,
-                                           initial_weights(layout));
+  auto options = cluster.worker_options(rank);
+  if (reconnect) options.reconnect = options.silence = *reconnect;
+  auto client = client::WorkerClient::join(options, std::move(connector), layout, initial_weights(layout));
   Life life;
   if (!client) {
     life.failure = client.status();
@@ -77,11 +78,12 @@ inline Life live(LoopbackCluster& cluster, client::Connector connector, std::uin
 // All workers at once, each with a connector of its own.
 template <class Connectors>
 std::vector<Life> live_all(LoopbackCluster& cluster, std::uint32_t workers, std::uint64_t steps,
-                           Connectors connectors) {
+                           Connectors connectors, std::optional<Duration> reconnect = {}) {
   std::vector<Life> lives(workers);
   std::vector<std::thread> threads;
   for (std::uint32_t r = 0; r < workers; ++r) {
-    threads.emplace_back([&, r] { lives[r] = live(cluster, connectors(r), r, steps); });
+    threads.emplace_back(
+        [&, r] { lives[r] = live(cluster, connectors(r), r, steps, End::kLeaves, reconnect); });
   }
   for (auto& t : threads) t.join();
   for (const auto& life : lives) EXPECT_TRUE(life.failure) << life.failure.message();

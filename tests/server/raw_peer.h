@@ -7,7 +7,7 @@
 
 #include "capstan/cluster/handshake.h"
 #include "capstan/transport/loopback/loopback.h"
-#include "capstan/wire/messages.h"
+#include "capstan/wire/frames.h"
 
 namespace capstan::testing {
 
@@ -25,15 +25,19 @@ class RawPeer final : private transport::Handler {
     }
   }
 
-  void send(const wire::Message& message) { connection_->send(wire::encode(message)); }
+  void send(const wire::Message& message) { connection_->send(frame(wire::encode(message))); }
   void send(const wire::Message& message, std::vector<float> payload) {
     const auto kept = std::make_shared<const std::vector<float>>(std::move(payload));
-    connection_->send(wire::encode(message), std::as_bytes(std::span(*kept)), [kept](Status) {});
+    connection_->send(frame(wire::encode(message)), std::as_bytes(std::span(*kept)), [kept](Status) {});
   }
   void send(const wire::Message& message, const transport::Segment& segment) {
-    connection_->send(wire::encode(message), segment);
+    connection_->send(frame(wire::encode(message)), segment);
   }
-  void send_bytes(const std::vector<std::byte>& bytes) { connection_->send(bytes); }
+  // Whatever it is, in the place of the next message.
+  void send_bytes(const std::vector<std::byte>& bytes) { connection_->send(frame(bytes)); }
+  void send_frame(const std::vector<std::byte>& whole) { connection_->send(whole); }
+  void skip() { ++sent_; }    // as if a message had got lost
+  void repeat() { --sent_; }  // the next message takes the place of the last
 
   // The next message of this type; others are thrown away. None where the connection ends first.
   template <class T>
@@ -82,11 +86,22 @@ class RawPeer final : private transport::Handler {
     return transport::Placement::discard();
   }
   void on_frame(transport::Connection&, transport::Incoming incoming) override {
-    if (auto message = wire::decode(incoming.frame)) inbox_.push_back(std::move(*message));
+    if (auto message = reader_.read(incoming.frame); message && *message)
+      inbox_.push_back(std::move(**message));
   }
   void on_closed(transport::Connection&, Status why) override { closed_ = std::move(why); }
 
+  std::vector<std::byte> frame(const std::vector<std::byte>& message) {
+    std::vector<std::byte> whole;
+    for (int shift = 0; shift < 64; shift += 8) whole.push_back(static_cast<std::byte>(sent_ >> shift));
+    whole.insert(whole.end(), message.begin(), message.end());
+    ++sent_;
+    return whole;
+  }
+
   transport::EventLoop loop_;
+  std::uint64_t sent_ = 0;
+  wire::FrameReader reader_;
   std::deque<wire::Message> inbox_;
   std::optional<Status> closed_;
   std::unique_ptr<transport::Connection> connection_;

@@ -1,6 +1,6 @@
-#include <gtest/gtest.h>
-
 #include "capstan/server/worker_arena.h"
+
+#include <gtest/gtest.h>
 
 namespace capstan::server {
 namespace {

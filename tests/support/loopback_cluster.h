@@ -24,13 +24,15 @@ inline std::shared_ptr<spdlog::logger> silent_log() {
 // The servers of a job as threads of the test, on a network of its own. Address "0" leads.
 class LoopbackCluster {
  public:
-  LoopbackCluster(bool share_memory, server::ServerOptions options)
+  // What the servers send to their clients suffers from `faults`, if they are given.
+  LoopbackCluster(bool share_memory, server::ServerOptions options,
+                  std::optional<transport::faulty::Faults> faults = {})
       : network_(share_memory), token_(cluster::Token::generate()) {
     options.token = token_;
     for (std::uint32_t i = 0; i < options.job.servers; ++i) {
       auto mine = options;
       mine.leads = i == 0;
-      nodes_.push_back(std::make_unique<Node>(network_, mine, std::to_string(i)));
+      nodes_.push_back(std::make_unique<Node>(network_, mine, std::to_string(i), faults));
       addresses_.push_back(std::to_string(i));
     }
   }
@@ -89,15 +91,25 @@ class LoopbackCluster {
  private:
   class Node {
    public:
-    Node(transport::loopback::Network& network, const server::ServerOptions& options,
-         const std::string& name) {
+    Node(transport::loopback::Network& network, const server::ServerOptions& options, const std::string& name,
+         const std::optional<transport::faulty::Faults>& faults) {
       std::atomic<bool> ready = false;
-      thread_ = std::thread([this, &network, options, name, &ready] {
+      thread_ = std::thread([this, &network, options, name, faults, &ready] {
         transport::EventLoop loop;
+        std::uint64_t accepted = 0;
         server::Server server(loop, options, silent_log());
         if (!options.leads) server.follow(std::move(*network.connect(loop, "0")));
-        auto listener =
-            network.listen(loop, name, [&](auto connection) { server.accept(std::move(connection)); });
+        auto listener = network.listen(loop, name, [&](auto connection) {
+          // The first that the leader meets are the other servers: they reach it well.
+          const bool is_server = options.leads && accepted + 1 < options.job.servers;
+          ++accepted;
+          if (faults && !is_server) {
+            auto mine = *faults;
+            mine.seed = derive_seed({faults->seed, accepted});
+            connection = transport::faulty::wrap(loop, std::move(connection), mine);
+          }
+          server.accept(std::move(connection));
+        });
         ready = true;
         ready.notify_all();
         // A job that does not end fails its test instead of holding it up.

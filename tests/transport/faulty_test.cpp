@@ -148,6 +148,16 @@ TEST_F(Faulty, SegmentsAlwaysArriveOnceAndInOrder) {
   EXPECT_EQ(at_server_.segments.size(), 50U);
 }
 
+TEST_F(Faulty, LateFramesArriveThoughTheirSenderHasClosed) {
+  connect({.seed = 1, .delay = 1, .max_delay = 10s});
+  send_numbers(3);
+  loop_.run_once(SteadyClock::now());
+  EXPECT_TRUE(at_server_.frames.empty());
+  client_->close();
+  ASSERT_TRUE(run_until(loop_, [&] { return at_server_.ends.size() == 1; }));
+  EXPECT_THAT(at_server_.frames, ElementsAre("0", "1", "2"));
+}
+
 TEST_F(Faulty, CloseRunsWhatIsHeldBack) {
   connect({.seed = 1, .delay = 1, .max_delay = 10s});
   const auto payload = pattern(1000, 1);

@@ -58,12 +58,6 @@ TEST(Messages, OneSurplusByteIsRejected) {
   }
 }
 
-TEST(Messages, AnEncodingBufferIsOverwritten) {
-  std::vector<std::byte> buffer(1000, std::byte{0xff});
-  encode(Leave{}, buffer);
-  EXPECT_EQ(buffer, bytes({12, 0}));
-}
-
 // Written out by hand from docs/wire_format.md.
 TEST(Messages, APushHasTheBytesOfTheDocument) {
   const Push push{{0x01020304}, {0x1122334455667788}, {5}, {6}, {0x100}, 32, 1.5f, 1000, 7};

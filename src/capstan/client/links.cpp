@@ -10,6 +10,9 @@ namespace {
 
 constexpr auto kBeat = std::chrono::milliseconds(200);
 constexpr auto kRetry = std::chrono::milliseconds(20);
+// For the first attempt, from connecting to Joined; the next has twice as long. Whoever comes back has less
+// than a second for all of them.
+constexpr Duration kJoinPatience = std::chrono::seconds(2), kReturnPatience = std::chrono::milliseconds(200);
 
 Incarnation fresh_incarnation() {
   Incarnation incarnation;
@@ -29,6 +32,8 @@ class Links::Link final : public transport::Handler {
     connection_ = std::move(connection);
     kind_ = connection_->kind();
     handshake_ = cluster::ClientHandshake(links_.options_.token);
+    writer_ = {};
+    reader_ = {};
     trusted_ = false;
     last_heard_ = SteadyClock::now();
     connection_->set_handler(this);
@@ -41,44 +46,56 @@ class Links::Link final : public transport::Handler {
   const wire::Joined& joined() const { return joined_; }
   const std::string& kind() const { return kind_; }
   transport::Connection* connection() const { return connection_.get(); }
+  wire::Bytes frame(const wire::Message& message) { return writer_.write(message); }
   TimePoint last_heard() const { return last_heard_; }
   void heard(TimePoint when) { last_heard_ = when; }
   void drop() { connection_.reset(); }
 
-  TimePoint retry_until;  // while broken: when to give up
-  Status last_error;
+  // Ends this connection; another attempt may follow.
+  void end(Status why) {
+    connection_->close();
+    links_.broken(*this, std::move(why));
+  }
+
+  TimePoint retry_until;              // while broken: when to give up
+  Duration patience = kJoinPatience;  // for the next attempt
+  std::uint64_t attempt = 0;
 
  private:
   transport::Placement place(transport::Connection&, transport::Bytes frame, std::size_t bytes) override {
     last_heard_ = SteadyClock::now();
-    const auto message = wire::decode(frame);
-    if (!is_joined_ || !message) return transport::Placement::refuse();
-    return links_.events_.on_payload(server_, *message, bytes);
+    const auto message = reader_.peek(frame);
+    if (!trusted_ || !message) return transport::Placement::refuse();
+    // Before Joined: that got lost, and on_frame() will notice.
+    return is_joined_ && *message ? links_.events_.on_payload(server_, **message, bytes)
+                                  : transport::Placement::discard();
   }
 
   void on_frame(transport::Connection&, transport::Incoming incoming) override {
     last_heard_ = SteadyClock::now();
-    const auto message = wire::decode(incoming.frame);
-    if (!message) return end(message.status());
-    if (const auto* refused = std::get_if<wire::Refused>(&*message))
+    const auto read = reader_.read(incoming.frame);
+    if (!read) return end(read.status());
+    if (!*read) return;
+    const auto& message = **read;
+    if (const auto* refused = std::get_if<wire::Refused>(&message))
       return end(Status::refused(refused->reason));
     if (is_joined_) {
-      if (!std::holds_alternative<wire::Heartbeat>(*message)) links_.events_.on_message(server_, *message);
+      if (!std::holds_alternative<wire::Heartbeat>(message)) links_.events_.on_message(server_, message);
       return;
     }
-    if (const auto* challenge = std::get_if<wire::Challenge>(&*message)) {
+    if (const auto* challenge = std::get_if<wire::Challenge>(&message)) {
       const auto hello = handshake_.answer(*challenge);
-      return hello ? connection_->send(wire::encode(*hello)) : end(hello.status());
+      return hello ? connection_->send(writer_.write(*hello)) : end(hello.status());
     }
-    if (const auto* trusted = std::get_if<wire::Trusted>(&*message)) {
+    if (const auto* trusted = std::get_if<wire::Trusted>(&message)) {
       if (auto bad = handshake_.check(*trusted); !bad.is_ok()) return end(bad);
       trusted_ = true;
-      return connection_->send(
-          wire::encode(wire::Join{links_.options_.role, links_.index_, links_.incarnation_, links_.layout_}));
+      return connection_->send(writer_.write(
+          wire::Join{links_.options_.role, links_.index_, links_.incarnation_, links_.layout_}));
     }
-    const auto* joined = std::get_if<wire::Joined>(&*message);
+    const auto* joined = std::get_if<wire::Joined>(&message);
     if (!joined || !trusted_)
-      return end(Status::malformed(fmt::format("a {} out of turn", wire::name_of(*message))));
+      return end(Status::malformed(fmt::format("a {} out of turn", wire::name_of(message))));
     is_joined_ = true;
     joined_ = *joined;
     links_.events_.on_joined(server_, std::move(incoming.segment), std::exchange(was_joined_, true));
@@ -86,15 +103,12 @@ class Links::Link final : public transport::Handler {
 
   void on_closed(transport::Connection&, Status why) override { links_.broken(*this, std::move(why)); }
 
-  void end(Status why) {
-    connection_->close();
-    links_.broken(*this, std::move(why));
-  }
-
   Links& links_;
   const std::size_t server_;
   std::unique_ptr<transport::Connection> connection_;
   cluster::ClientHandshake handshake_;
+  wire::FrameWriter writer_;
+  wire::FrameReader reader_;
   bool trusted_ = false;
   bool is_joined_ = false;
   bool was_joined_ = false;
@@ -180,6 +194,10 @@ void Links::start(Link& link) {
   auto connection = connector_(driver_.loop(), options_.servers[link.server()]);
   if (!connection) return broken(link, connection.status());
   link.adopt(std::move(*connection));
+  driver_.loop().call_at(SteadyClock::now() + link.patience, [this, &link, attempt = link.attempt] {
+    if (!ending_ && attempt == link.attempt && !link.is_joined()) link.end(Status::timeout("no answer"));
+  });
+  link.patience *= 2;
 }
 
 void Links::broken(Link& link, Status why) {
@@ -187,7 +205,10 @@ void Links::broken(Link& link, Status why) {
   const auto now = SteadyClock::now();
   const bool in_service = link.is_joined();
   const bool same_host = link.connection() && link.connection()->shares_memory();
-  if (in_service) link.retry_until = now + options_.reconnect;
+  if (in_service) {
+    link.retry_until = now + options_.reconnect;
+    link.patience = kReturnPatience;
+  }
   link.leave_service();
   const bool hopeless = why.code() == StatusCode::kRefused || why.code() == StatusCode::kMalformed;
   // On one host a connection ends only with its process.
@@ -197,8 +218,8 @@ void Links::broken(Link& link, Status why) {
     return fail(
         why.within((link.was_joined() ? "lost the server at " : "cannot reach the server at ") + address));
   }
-  driver_.loop().call_at(now + kRetry, [this, &link] {
-    if (ending_ || !failure_.is_ok()) return;
+  driver_.loop().call_at(now + kRetry, [this, &link, attempt = ++link.attempt] {
+    if (ending_ || !failure_.is_ok() || attempt != link.attempt) return;
     link.drop();
     start(link);
   });
@@ -227,25 +248,21 @@ void Links::beat() {
 
 void Links::send(std::size_t server, const wire::Message& message) {
   if (!is_joined(server)) return;
-  wire::encode(message, scratch_);
-  links_[server]->connection()->send(scratch_);
+  auto& link = *links_[server];
+  link.connection()->send(link.frame(message));
 }
 
 void Links::send(std::size_t server, const wire::Message& message, std::span<const float> payload,
                  std::shared_ptr<const void> keep) {
   if (!is_joined(server)) return;
-  wire::encode(message, scratch_);
-  links_[server]->connection()->send(scratch_, std::as_bytes(payload), [keep = std::move(keep)](Status) {});
+  auto& link = *links_[server];
+  link.connection()->send(link.frame(message), std::as_bytes(payload), [keep = std::move(keep)](Status) {});
 }
 
 void Links::send(std::size_t server, const wire::Message& message, const transport::Segment& segment) {
   if (!is_joined(server)) return;
-  wire::encode(message, scratch_);
-  links_[server]->connection()->send(scratch_, segment);
-}
-
-void Links::send_all(const wire::Message& message) {
-  for (std::size_t i = 0; i < links_.size(); ++i) send(i, message);
+  auto& link = *links_[server];
+  link.connection()->send(link.frame(message), segment);
 }
 
 }  // namespace capstan::client

@@ -10,7 +10,7 @@
 #include "capstan/client/driver.h"
 #include "capstan/cluster/handshake.h"
 #include "capstan/transport/connection.h"
-#include "capstan/wire/messages.h"
+#include "capstan/wire/frames.h"
 
 namespace capstan::client {
 
@@ -62,12 +62,10 @@ class Links {
   void send(std::size_t server, const wire::Message& message, std::span<const float> payload,
             std::shared_ptr<const void> keep = nullptr);
   void send(std::size_t server, const wire::Message& message, const transport::Segment& segment);
-  void send_all(const wire::Message& message);
 
   // Once not ok, the job is over for this client; it says why.
   const Status& failure() const { return failure_; }
-  // No more reconnecting: what ends from now on ends as it should.
-  void expect_end() { ending_ = true; }
+  // Ends all connections.
   void close();
 
  private:
@@ -87,7 +85,6 @@ class Links {
   std::vector<wire::Tensor> layout_;
   std::optional<std::uint32_t> index_;
   std::vector<std::unique_ptr<Link>> links_;
-  std::vector<std::byte> scratch_;
   Status failure_;
   bool ending_ = false;
   std::optional<transport::EventLoop::TimerId> timer_;

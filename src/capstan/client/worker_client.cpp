@@ -5,6 +5,11 @@
 #include <fmt/format.h>
 
 namespace capstan::client {
+namespace {
+
+constexpr auto kFarewellPatience = std::chrono::seconds(1);
+
+}  // namespace
 
 Result<std::unique_ptr<WorkerClient>> WorkerClient::join(const LinkOptions& options, Connector connector,
                                                          const FlatLayout& layout,
@@ -45,7 +50,7 @@ Status WorkerClient::prepare() {
   if (covered != layout_.size()) return Status::malformed("the servers' shards do not make up the model");
 
   weights_ = joined_.in_place ? WeightsArena::of_server_segments(layout_.size())
-                                       : WeightsArena::own_segment(layout_.size());
+                              : WeightsArena::own_segment(layout_.size());
   for (std::size_t s = 0; s < links_.size(); ++s) {
     if (auto& segment = server_weights_[s]) {
       if (auto bad = weights_->lay(range(s), std::move(*segment)); !bad.is_ok()) return bad;
@@ -71,6 +76,7 @@ void WorkerClient::on_joined(std::size_t server, std::optional<transport::Segmen
   }
   // Back after a broken connection: what was under way there is asked again; servers know what they have.
   share_memory(server);
+  if (!farewells_.empty()) links_.send(server, wire::Leave{});
   if (brings_initial_) send_initial_weights(server);
   if (waiting_ && !answered_[server]) ask(server);
 }
@@ -126,10 +132,14 @@ Result<Update> WorkerClient::push_pull(const StepReport& report) {
 
 void WorkerClient::leave() {
   driver_.with_lock([&] {
-    links_.expect_end();
-    links_.send_all(wire::Leave{});
-    links_.close();
+    waiting_ = false;
+    farewells_.assign(links_.size(), false);
+    for (std::size_t s = 0; s < links_.size(); ++s) links_.send(s, wire::Leave{});
   });
+  const auto dismissed = [&] { return std::ranges::all_of(farewells_, std::identity{}); };
+  driver_.run_until([&] { return dismissed() || !links_.failure().is_ok(); },
+                    SteadyClock::now() + kFarewellPatience);
+  driver_.with_lock([&] { links_.close(); });
 }
 
 transport::Placement WorkerClient::on_payload(std::size_t server, const wire::Message& message,
@@ -149,6 +159,7 @@ void WorkerClient::on_message(std::size_t server, const wire::Message& message) 
     for (std::size_t s = 0; s < links_.size(); ++s) send_initial_weights(s);
     return;
   }
+  if (std::holds_alternative<wire::Leave>(message) && !farewells_.empty()) farewells_[server] = true;
   const auto* weights = std::get_if<wire::Weights>(&message);
   if (!weights || !waiting_ || answered_[server]) return;
   if (weights->request != (push_ ? push_->sequence.value : 0))

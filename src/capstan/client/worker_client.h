@@ -48,7 +48,7 @@ class WorkerClient final : private Links::Events {
   Result<Update> pull();
   // Hands in the gradient and waits for the weights that the strategy releases.
   Result<Update> push_pull(const StepReport& report);
-  // Says good-bye, so that nobody waits for this worker.
+  // Says good-bye and waits a moment for the servers to hear it, so that nobody takes this worker for lost.
   void leave();
 
   double communication_seconds() const { return communication_seconds_; }
@@ -83,6 +83,7 @@ class WorkerClient final : private Links::Events {
   std::vector<bool> answered_;
   wire::Weights answer_;
   bool waiting_ = false;
+  std::vector<bool> farewells_;  // while leaving: which servers have confirmed it
 
   Sequence sequence_;
   Clock clock_;

@@ -12,7 +12,7 @@ LeaderLink::LeaderLink(std::unique_ptr<transport::Connection> connection, const 
 }
 
 void LeaderLink::send(const wire::Message& message) {
-  connection_->send(wire::encode(message));
+  connection_->send(writer_.write(message));
 }
 
 transport::Placement LeaderLink::place(transport::Connection&, transport::Bytes, std::size_t) {
@@ -21,24 +21,26 @@ transport::Placement LeaderLink::place(transport::Connection&, transport::Bytes,
 
 void LeaderLink::on_frame(transport::Connection&, transport::Incoming incoming) {
   last_heard_ = SteadyClock::now();
-  const auto message = wire::decode(incoming.frame);
-  if (!message) return fail(message.status());
-  if (const auto* challenge = std::get_if<wire::Challenge>(&*message)) {
+  const auto read = reader_.read(incoming.frame);
+  if (!read) return fail(read.status());
+  if (!*read) return;
+  const auto& message = **read;
+  if (const auto* challenge = std::get_if<wire::Challenge>(&message)) {
     const auto hello = handshake_.answer(*challenge);
     if (!hello) return fail(hello.status());
     return send(*hello);
   }
-  if (const auto* trusted = std::get_if<wire::Trusted>(&*message)) {
+  if (const auto* trusted = std::get_if<wire::Trusted>(&message)) {
     if (auto bad = handshake_.check(*trusted); !bad.is_ok()) return fail(bad);
     trusted_ = true;
     return send(wire::Join{wire::Role::kServer, {}, {}, {}});
   }
-  if (const auto* refused = std::get_if<wire::Refused>(&*message))
+  if (const auto* refused = std::get_if<wire::Refused>(&message))
     return fail(Status::refused(refused->reason));
   if (!trusted_) return fail(Status::malformed("an order before the handshake"));
-  if (const auto* joined = std::get_if<wire::Joined>(&*message)) return events_.on_leader_joined(*joined);
-  if (std::holds_alternative<wire::Heartbeat>(*message)) return;
-  events_.on_leader_order(*message);
+  if (const auto* joined = std::get_if<wire::Joined>(&message)) return events_.on_leader_joined(*joined);
+  if (std::holds_alternative<wire::Heartbeat>(message)) return;
+  events_.on_leader_order(message);
 }
 
 void LeaderLink::on_closed(transport::Connection&, Status why) {

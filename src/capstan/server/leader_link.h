@@ -5,7 +5,7 @@
 #include "capstan/base/time.h"
 #include "capstan/cluster/handshake.h"
 #include "capstan/transport/connection.h"
-#include "capstan/wire/messages.h"
+#include "capstan/wire/frames.h"
 
 namespace capstan::server {
 
@@ -33,6 +33,8 @@ class LeaderLink final : public transport::Handler {
 
   std::unique_ptr<transport::Connection> connection_;
   cluster::ClientHandshake handshake_;
+  wire::FrameWriter writer_;
+  wire::FrameReader reader_;
   Events& events_;
   bool trusted_ = false;
   bool failed_ = false;

@@ -11,7 +11,6 @@ namespace capstan::server {
 namespace {
 
 constexpr auto kTick = std::chrono::milliseconds(100);
-constexpr auto kHandshakeTime = std::chrono::seconds(5);
 constexpr std::size_t kMaxStrangers = 64;  // connections that have not joined
 
 std::string describe(const wire::Member& member) {
@@ -217,7 +216,6 @@ void Server::on_end(Session& session, Status why) {
   if (entry == entries_.end() || entry->second.session != &session) return;
   entry->second.session = nullptr;
   entry->second.broken_at = SteadyClock::now();
-  if (entry->second.leaving) return;
   // On one host a connection ends only with its process; a network may come back.
   const bool may_return = why.code() == StatusCode::kClosed && !session.shares_memory();
   if (!may_return) {
@@ -234,19 +232,18 @@ void Server::member_gone(const wire::Member& member, Incarnation incarnation, bo
   if (incarnation != Incarnation{} && incarnation != current) return;  // late news of an earlier life
   coordinator_->gone(member, lost);
   for (auto* s : sessions_of(Role::kServer)) s->send(wire::Gone{member, current, lost});
-  forget_worker(member.index, current);
+  forget_worker(member.index, current, lost);
   check_end();
 }
 
-void Server::forget_worker(std::uint32_t rank, Incarnation incarnation) {
+void Server::forget_worker(std::uint32_t rank, Incarnation incarnation, bool lost) {
   const auto entry = entries_.find(rank);
   if (entry == entries_.end() || entry->second.incarnation != incarnation) return;
   // Out of the map first, so that the session's end finds nothing; the memory goes last, because a payload
   // may still be on its way into it.
   const auto worker = std::move(entry->second);
   entries_.erase(entry);
-  if (worker.session && !worker.leaving)
-    worker.session->refuse("the other parts of the job consider this worker lost");
+  if (worker.session && lost) worker.session->refuse("the other parts of the job consider this worker lost");
 }
 
 void Server::tick() {
@@ -273,13 +270,14 @@ void Server::check_silence(TimePoint now) {
   for (auto& session : sessions_) {
     if (session->ended()) continue;
     if (!session->member()) {
-      if (now - session->last_heard() > kHandshakeTime) session->refuse("no Join within 5 s");
+      if (now - session->last_heard() > options_.handshake)
+        session->refuse(fmt::format("no Join within {:g} s", seconds(options_.handshake)));
     } else if (now - session->last_heard() > options_.silence) {
       const auto why = fmt::format("no sign of life for {:.1f} s", seconds(now - session->last_heard()));
       session->refuse(why);
     }
   }
-  if (leader_ && joined_ && now - leader_->last_heard() > options_.silence) {
+  if (leader_ && now - leader_->last_heard() > (joined_ ? options_.silence : options_.handshake)) {
     on_leader_lost(Status::timeout("no sign of life"));
   }
 }

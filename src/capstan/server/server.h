@@ -24,6 +24,7 @@ struct ServerOptions {
   optimizer::Schedule schedule;
   unsigned threads = 1;
   cluster::Token token;
+  Duration handshake = std::chrono::seconds(5);          // from connecting to Join, or to the leader's answer
   Duration silence = std::chrono::milliseconds(1500);    // a member that says nothing for so long is lost
   Duration reconnect = std::chrono::milliseconds(1000);  // a broken connection may come back within this
   Duration join_timeout = std::chrono::seconds(120);     // workers that come later than this are left out
@@ -81,12 +82,13 @@ class Server final : private SessionEvents, private LeaderLink::Events {
   Status take(Session& session, const wire::Share& share, std::optional<transport::Segment> segment);
   Status take(Session& session, const wire::Initialize&, std::size_t payload_bytes);
   Status take_as_leader(Session& session, const wire::Message& message);
+  void take_leave(Session& session);
   Status check_push(const Session& session, const wire::Push& push) const;
 
   Status admit(const wire::Join& join, wire::Member& member);
   void welcome_worker(Session& session, const wire::Join& join, const wire::Joined& joined);
   void member_gone(const wire::Member& member, Incarnation incarnation, bool lost);
-  void forget_worker(std::uint32_t rank, Incarnation incarnation);
+  void forget_worker(std::uint32_t rank, Incarnation incarnation, bool lost);
   WorkerEntry* entry_of(const wire::Member& member);  // null for who is no worker, or has left
   std::vector<Session*> sessions_of(wire::Role role);
   Session* session_of(const wire::Member& member);

@@ -58,7 +58,9 @@ transport::Placement Server::on_payload(Session& session, const wire::Message& m
 void Server::on_message(Session& session, Arrival arrival) {
   const auto member = *session.member();
   Status status;
-  if (member.role == Role::kWorker && !entry_of(member)) {
+  if (std::holds_alternative<wire::Leave>(arrival.message) && member.role == Role::kWorker) {
+    take_leave(session);
+  } else if (member.role == Role::kWorker && !entry_of(member)) {
     status = Status::malformed(fmt::format("a {} after leaving", wire::name_of(arrival.message)));
   } else if (const auto* push = std::get_if<wire::Push>(&arrival.message)) {
     status = take(session, *push, arrival.payload_bytes);
@@ -66,10 +68,6 @@ void Server::on_message(Session& session, Arrival arrival) {
     status = take(session, *share, std::move(arrival.segment));
   } else if (const auto* initialize = std::get_if<wire::Initialize>(&arrival.message)) {
     status = take(session, *initialize, arrival.payload_bytes);
-  } else if (std::holds_alternative<wire::Leave>(arrival.message) && member.role == Role::kWorker) {
-    auto& entry = *entry_of(member);
-    entry.leaving = true;
-    if (coordinator_) member_gone(member, entry.incarnation, false);
   } else if (std::holds_alternative<wire::StatusRequest>(arrival.message)) {
     session.send(this->status());
   } else if (coordinator_) {
@@ -82,6 +80,18 @@ void Server::on_message(Session& session, Arrival arrival) {
     log_->warn("{}: {}", session.connection().peer(), status.message());
     session.refuse(status.message());
   }
+}
+
+// A worker says it again where it did not hear the answer.
+void Server::take_leave(Session& session) {
+  const auto member = *session.member();
+  session.send(wire::Leave{});
+  session.abandon();
+  auto* entry = entry_of(member);
+  if (!entry) return;
+  entry->leaving = true;
+  entry->session = nullptr;
+  if (coordinator_) member_gone(member, entry->incarnation, false);
 }
 
 Status Server::take(Session& session, const wire::Push& push, std::size_t payload_bytes) {
@@ -174,7 +184,7 @@ void Server::on_leader_order(const wire::Message& order) {
   if (const auto* drop = std::get_if<wire::DropOrder>(&order)) return carry_out(*drop);
   if (const auto* deliver = std::get_if<wire::DeliverOrder>(&order)) return carry_out(*deliver);
   if (const auto* gone = std::get_if<wire::Gone>(&order))
-    return forget_worker(gone->member.index, gone->incarnation);
+    return forget_worker(gone->member.index, gone->incarnation, gone->lost);
   if (std::holds_alternative<wire::StopRequest>(order)) return end(Outcome::kFinished);
   on_leader_lost(Status::malformed(fmt::format("it sent a {}", wire::name_of(order))));
 }

@@ -15,18 +15,15 @@ Session::Session(std::unique_ptr<transport::Connection> connection, const cluste
 }
 
 void Session::send(const wire::Message& message) {
-  wire::encode(message, scratch_);
-  connection_->send(scratch_);
+  connection_->send(writer_.write(message));
 }
 
 void Session::send(const wire::Message& message, std::span<const float> payload, transport::Sent sent) {
-  wire::encode(message, scratch_);
-  connection_->send(scratch_, std::as_bytes(payload), std::move(sent));
+  connection_->send(writer_.write(message), std::as_bytes(payload), std::move(sent));
 }
 
 void Session::send(const wire::Message& message, const transport::Segment& segment) {
-  wire::encode(message, scratch_);
-  connection_->send(scratch_, segment);
+  connection_->send(writer_.write(message), segment);
 }
 
 void Session::refuse(const std::string& reason) {
@@ -49,23 +46,26 @@ void Session::end(Status why) {
 transport::Placement Session::place(transport::Connection&, transport::Bytes frame, std::size_t bytes) {
   last_heard_ = SteadyClock::now();
   if (!trusted_ || !member_) return transport::Placement::refuse();
-  const auto message = wire::decode(frame);
-  return message ? events_.on_payload(*this, *message, bytes) : transport::Placement::refuse();
+  const auto message = reader_.peek(frame);
+  if (!message) return transport::Placement::refuse();
+  return *message ? events_.on_payload(*this, **message, bytes) : transport::Placement::discard();
 }
 
 void Session::on_frame(transport::Connection&, transport::Incoming incoming) {
   if (ended_) return;
   last_heard_ = SteadyClock::now();
-  auto message = wire::decode(incoming.frame);
-  if (!message) return end(message.status());
-  if (!trusted_) return take_hello(*message);
-  if (const auto* join = std::get_if<wire::Join>(&*message)) {
+  auto read = reader_.read(incoming.frame);
+  if (!read) return end(read.status());
+  if (!*read) return;
+  auto& message = **read;
+  if (!trusted_) return take_hello(message);
+  if (const auto* join = std::get_if<wire::Join>(&message)) {
     if (member_) return end(Status::malformed("a second Join"));
     return events_.on_join(*this, *join);
   }
-  if (!member_) return end(Status::malformed(fmt::format("a {} before Join", wire::name_of(*message))));
-  if (std::holds_alternative<wire::Heartbeat>(*message)) return send(wire::Heartbeat{});
-  events_.on_message(*this, {std::move(*message), incoming.payload_bytes, std::move(incoming.segment)});
+  if (!member_) return end(Status::malformed(fmt::format("a {} before Join", wire::name_of(message))));
+  if (std::holds_alternative<wire::Heartbeat>(message)) return send(wire::Heartbeat{});
+  events_.on_message(*this, {std::move(message), incoming.payload_bytes, std::move(incoming.segment)});
 }
 
 void Session::take_hello(const wire::Message& message) {

@@ -6,7 +6,7 @@
 #include "capstan/base/time.h"
 #include "capstan/cluster/handshake.h"
 #include "capstan/transport/connection.h"
-#include "capstan/wire/messages.h"
+#include "capstan/wire/frames.h"
 
 namespace capstan::server {
 
@@ -65,7 +65,8 @@ class Session final : public transport::Handler {
   std::unique_ptr<transport::Connection> connection_;
   SessionEvents& events_;
   cluster::ServerHandshake handshake_;
-  std::vector<std::byte> scratch_;
+  wire::FrameWriter writer_;
+  wire::FrameReader reader_;
   bool trusted_ = false;
   bool ended_ = false;
   std::optional<wire::Member> member_;

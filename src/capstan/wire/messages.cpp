@@ -37,8 +37,7 @@ const char* name_of(const Message& message) {
   return kNames[message.index()];
 }
 
-void encode(const Message& message, std::vector<std::byte>& out) {
-  out.clear();
+void append(const Message& message, std::vector<std::byte>& out) {
   Writer writer(out);
   writer(static_cast<std::uint16_t>(message.index()));
   std::visit([&](const auto& m) { writer(m); }, message);
@@ -46,15 +45,15 @@ void encode(const Message& message, std::vector<std::byte>& out) {
 
 std::vector<std::byte> encode(const Message& message) {
   std::vector<std::byte> out;
-  encode(message, out);
+  append(message, out);
   return out;
 }
 
-Result<Message> decode(Bytes frame) {
-  Reader reader(frame);
+Result<Message> decode(Bytes bytes) {
+  Reader reader(bytes);
   std::uint16_t type = 0;
   reader(type);
-  if (!reader.ok()) return Status::malformed("a frame without a type");
+  if (!reader.ok()) return Status::malformed("a message without a type");
   if (type >= std::variant_size_v<Message>)
     return Status::malformed(fmt::format("unknown message type {}", type));
   auto message = decode_type(type, reader, std::make_index_sequence<std::variant_size_v<Message>>());

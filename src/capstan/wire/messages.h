@@ -169,7 +169,7 @@ struct Weights {  // server → client, the answer to a push or a pull; payload:
   }
 };
 
-struct Leave {  // worker → every server: done, not lost
+struct Leave {  // worker → every server: done, not lost; server → worker: so be it, and the connection ends
   template <class V, class M>
   static void fields(V&&, M&&) {}
 };
@@ -305,12 +305,12 @@ using Message = std::variant<Challenge, Hello, Trusted, Refused, Join, Joined, S
 // The name of a message's type, for messages to people.
 const char* name_of(const Message& message);
 
-// One frame: 16-bit number of the type, then the fields. `out` is overwritten and may be reused.
-void encode(const Message& message, std::vector<std::byte>& out);
+// 16-bit number of the type, then the fields. wire/frames.h makes frames of it.
+void append(const Message& message, std::vector<std::byte>& out);
 std::vector<std::byte> encode(const Message& message);
 
-// Rejects unknown types, values out of range, lengths beyond the frame and bytes left over.
-Result<Message> decode(Bytes frame);
+// Rejects unknown types, values out of range, lengths beyond the bytes given and bytes left over.
+Result<Message> decode(Bytes bytes);
 
 std::vector<Tensor> to_wire(const FlatLayout& layout);
 // Checks that every tensor has a name, sane dimensions and that the whole fits an address space.

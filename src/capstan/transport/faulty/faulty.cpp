@@ -167,6 +167,11 @@ void FaultyCore::pass(Held message) {
 
 void FaultyCore::shut_down(std::vector<Sent>& unsent) {
   loop().cancel(timer_);
+  // What was on its way arrives, as far as its memory is ours.
+  for (auto& message : line_) {
+    if (message.sent || !message.payload.empty()) break;
+    pass(std::move(message));
+  }
   inner_->close();  // runs each `sent` that it was given
   for (auto& message : line_) unsent.push_back(std::move(message.sent));
   if (overtaken_) unsent.push_back(std::move(overtaken_->sent));
