@@ -32,18 +32,21 @@ function(capstan_library name)
   target_link_libraries(capstan_${name} PUBLIC capstan_flags ${arg_LINKS} PRIVATE ${arg_PRIVATE_LINKS})
 endfunction()
 
-# capstan_test(<name> SOURCES … LINKS … [LABELS …] [TIMEOUT seconds] [SERIAL])
-# One gtest executable; each of its cases is one CTest test. SERIAL ones run alone.
+# capstan_test(<name> SOURCES … LINKS … [LABELS …] [TIMEOUT seconds] [SERIAL] [PATHS])
+# One gtest executable; each of its cases is one CTest test. SERIAL ones run alone; PATHS ones know where the
+# repository and the build are (only those: a path on the command line makes another clone's ccache useless).
 function(capstan_test name)
-  cmake_parse_arguments(arg "SERIAL" "TIMEOUT" "SOURCES;LINKS;LABELS" ${ARGN})
+  cmake_parse_arguments(arg "SERIAL;PATHS" "TIMEOUT" "SOURCES;LINKS;LABELS" ${ARGN})
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 120)
   endif()
   add_executable(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE ${arg_LINKS} GTest::gtest_main GTest::gmock)
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
-  target_compile_definitions(${name} PRIVATE CAPSTAN_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
-                                             CAPSTAN_BINARY_DIR="${CMAKE_BINARY_DIR}")
+  if(arg_PATHS)
+    target_compile_definitions(${name} PRIVATE CAPSTAN_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
+                                               CAPSTAN_BINARY_DIR="${CMAKE_BINARY_DIR}")
+  endif()
   gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
                        PROPERTIES TIMEOUT ${arg_TIMEOUT} RUN_SERIAL ${arg_SERIAL} LABELS "${arg_LABELS}")
 endfunction()
