@@ -59,8 +59,10 @@ std::string describe(const Options& o) {
   return text;
 }
 
-// 20 steps on random tensors; every tenth gradient is zero.
-void expect_parity(const Options& options, std::int64_t size, const Schedule& schedule = {}) {
+// 20 steps on random tensors; every tenth gradient is zero. `rate` may change each update's learning rate.
+void expect_parity(
+    const Options& options, std::int64_t size, const Schedule& schedule = {},
+    const std::function<double(std::uint64_t)>& rate = [](auto) { return 1.0; }) {
   SCOPED_TRACE(describe(options) + ", size " + std::to_string(size));
   torch::manual_seed(size);
   const auto parameter = torch::randn({size}).requires_grad_();
@@ -79,10 +81,10 @@ void expect_parity(const Options& options, std::int64_t size, const Schedule& sc
   for (std::uint64_t step = 0; step < 20; ++step) {
     auto gradient = torch::randn({size}) * (torch::rand({size}) > 0.1);
     parameter.mutable_grad() = gradient;
-    reference->param_groups()[0].options().set_lr(options.lr * schedule.factor(step));
+    reference->param_groups()[0].options().set_lr(options.lr * schedule.factor(step) * rate(step));
     reference->step();
     const Contribution contribution{gradient.data_ptr<float>(), 1};
-    ours.update(Version{step}, weights, state, {&contribution, 1});
+    ours.update(Version{step}, weights, state, {&contribution, 1}, rate(step));
 
     const float* expected = parameter.data_ptr<float>();
     for (std::size_t i = 0; i < count; ++i)
@@ -144,6 +146,15 @@ TEST(OptimizerParity, RmsProp) {
 TEST(OptimizerParity, LearningRateSchedule) {
   for (Kind kind : {Kind::kSgd, Kind::kAdam, Kind::kAdamW, Kind::kAdagrad, Kind::kRmsProp})
     expect_parity(defaults(kind), 1000, Schedule::parse("step:4:0.5", 3, 0));
+}
+
+TEST(OptimizerParity, RateOfOneUpdate) {
+  for (Kind kind : {Kind::kSgd, Kind::kAdam, Kind::kAdamW, Kind::kAdagrad, Kind::kRmsProp}) {
+    auto options = defaults(kind);
+    options.weight_decay = 0.01;
+    if (kind == Kind::kSgd) options.momentum = 0.9;
+    expect_parity(options, 1000, {}, [](auto step) { return 1.0 / (1.0 + static_cast<double>(step % 4)); });
+  }
 }
 
 }  // namespace

@@ -45,6 +45,16 @@ TEST_P(Job, TheSameJobTwiceGivesTheSameBits) {
   EXPECT_EQ(run(a, 4, 15), run(b, 4, 15));
 }
 
+TEST_P(Job, DampedAsyncEqualsPlainArithmetic) {
+  for (const std::uint32_t servers : {1u, 2u}) {
+    LoopbackCluster cluster(GetParam(), job(3, servers, "async:damped"));
+    const auto lives = live_all(cluster, 3, 20);
+    EXPECT_EQ(cluster.outcome(), server::Server::Outcome::kFinished);
+    EXPECT_GT(cluster.report().staleness_max, 0u);
+    expect_near(cluster.weights(), replay(lives, true));
+  }
+}
+
 // Without momentum the order of updates does not matter, so the sum of all gradients is the reference.
 TEST_P(Job, AsyncAppliesEveryPushExactlyOnce) {
   for (std::uint32_t servers : {1u, 2u}) {

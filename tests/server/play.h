@@ -39,8 +39,9 @@ inline server::ServerOptions job(std::uint32_t workers, std::uint32_t servers, c
 
 // What a worker saw in its life.
 struct Life {
-  std::vector<std::uint64_t> applied;  // for each of its pushes: the version it became part of
-  std::vector<float> weights;          // last
+  std::vector<std::uint64_t> applied;   // for each of its pushes: the version it became part of
+  std::vector<std::uint64_t> based_on;  // and the version it was computed on
+  std::vector<float> weights;           // last
   Status failure;
   bool stopped = false;
 };
@@ -62,8 +63,11 @@ inline Life live(LoopbackCluster& cluster, client::Connector connector, std::uin
   auto update = worker.pull();
   for (std::uint64_t step = 0; update && !update->stop && step < steps; ++step) {
     for (std::size_t i = 0; i < layout.size(); ++i) worker.gradients()[i] = gradient(rank, step, i);
+    const auto based_on = update->version.value;
     update = worker.push_pull({32, 1.0f, 0.001});
-    if (update) life.applied.push_back(update->applied.value);
+    if (!update) break;
+    life.applied.push_back(update->applied.value);
+    life.based_on.push_back(based_on);
   }
   if (!update) {
     life.failure = update.status();
@@ -102,8 +106,9 @@ inline std::vector<std::vector<float>> run(LoopbackCluster& cluster, std::uint32
   return seen;
 }
 
-// SGD in double, one update per version, of the mean of the gradients that became part of it.
-inline std::vector<double> replay(const std::vector<Life>& lives, double momentum = 0.9) {
+// SGD in double, one update per version, of the mean of the gradients that became part of it; damped, with
+// the learning rate divided by 1 + the updates since the weights on which the gradient was computed.
+inline std::vector<double> replay(const std::vector<Life>& lives, bool damped = false) {
   std::map<std::uint64_t, std::vector<std::pair<std::uint32_t, std::uint64_t>>> pushes;
   for (std::uint32_t r = 0; r < lives.size(); ++r) {
     for (std::uint64_t step = 0; step < lives[r].applied.size(); ++step) {
@@ -115,11 +120,14 @@ inline std::vector<double> replay(const std::vector<Life>& lives, double momentu
   std::uint64_t expected = 1;
   for (const auto& [version, merged] : pushes) {
     EXPECT_EQ(version, expected++) << "a version that nobody's push became part of";
+    const auto [first, step] = merged[0];
+    const auto staleness = damped ? version - 1 - lives[first].based_on[step] : 0;
+    const double lr = 0.1 / (1 + static_cast<double>(staleness));
     for (std::size_t i = 0; i < w.size(); ++i) {
       double g = 0;
-      for (const auto& [rank, step] : merged) g += gradient(rank, step, i);
-      m[i] = momentum * m[i] + g / static_cast<double>(merged.size());
-      w[i] -= 0.1 * m[i];
+      for (const auto& [rank, at] : merged) g += gradient(rank, at, i);
+      m[i] = 0.9 * m[i] + g / static_cast<double>(merged.size());
+      w[i] -= lr * m[i];
     }
   }
   return w;

@@ -16,10 +16,12 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using Texts = std::vector<std::string>;
 
-// "apply 0: 1#2*0.5" is worker 1's second push with factor 0.5, merged into version 1.
+// "apply 0: 1#2*0.5" is worker 1's second push with factor 0.5, merged into version 1; "apply 0 at 0.25: …"
+// the same at a quarter of the learning rate.
 std::string text(const Decision& decision) {
   if (const auto* apply = std::get_if<Apply>(&decision)) {
-    auto out = fmt::format("apply {}:", apply->before.value);
+    auto out = fmt::format("apply {}{}:", apply->before.value,
+                           apply->rate == 1 ? "" : fmt::format(" at {:.4g}", apply->rate));
     for (const auto& m : apply->merged)
       out += fmt::format(" {}#{}*{}", m.worker.value, m.sequence.value, m.factor);
     return out;
@@ -172,6 +174,17 @@ TEST(Async, EveryPushIsOneUpdateWithItsWholeWeight) {
   EXPECT_THAT(play.push(1, 7, 1), ElementsAre("apply 2: 1#2*1", "release 1 v3 in 3"));
 }
 
+// A push that was computed on weights t updates old moves them by 1 / (1 + t) of the learning rate.
+TEST(Async, DampedUpdatesShrinkWithStaleness) {
+  Play play("async:damped", 3);
+  EXPECT_THAT(play.push(1, 3, 0), ElementsAre("apply 0: 1#1*1", "release 1 v1 in 1"));
+  EXPECT_THAT(play.push(0, 5, 0), ElementsAre("apply 1 at 0.5: 0#1*1", "release 0 v2 in 2"));
+  EXPECT_THAT(play.push(1, 7, 1), ElementsAre("apply 2 at 0.5: 1#2*1", "release 1 v3 in 3"));
+  EXPECT_THAT(play.push(2, 8, 0), ElementsAre("apply 3 at 0.25: 2#1*1", "release 2 v4 in 4"));
+  EXPECT_THAT(play.push(2, 8, 4), ElementsAre("apply 4: 2#2*1", "release 2 v5 in 5"));
+  EXPECT_EQ(play.engine().strategy().spelling(), "async:damped");
+}
+
 TEST(Async, NobodyHearsOfALoss) {
   Play play("async", 2);
   EXPECT_THAT(play.remove(0), IsEmpty());
@@ -241,7 +254,7 @@ TEST(Strategies, WrongSpellingsAreErrorsThatHelp) {
     EXPECT_THAT(parse_error(std::string("batch:") + k, 2), HasSubstr(k)) << k;
   }
   EXPECT_THAT(parse_error("sync:1", 2), HasSubstr("takes no option"));
-  EXPECT_THAT(parse_error("async:1", 2), HasSubstr("takes no option"));
+  EXPECT_THAT(parse_error("async:1", 2), HasSubstr("async:damped"));
   EXPECT_THAT(parse_error("Sync", 2), HasSubstr("did you mean sync?"));
 }
 

@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "capstan/base/failure.h"
+#include "capstan/base/user_error.h"
 #include "capstan/bench/scalar_reference.h"
 #include "capstan/client/connector.h"
 #include "capstan/client/observer.h"
@@ -155,6 +156,8 @@ json result_of(launch::LocalJob& job, std::uint32_t rank, client::Observer& obse
 json run_wire(const WireOptions& options, const std::function<void(const std::string&)>& progress) {
   const auto layout = layouts::network_layout(options.model);
   const auto& job_config = options.job;
+  if (job_config.strategy == "async:damped")
+    throw UserError("bench wire checks weights by a recursion that knows no damping: use --strategy async");
   const auto optimizer = job_config.optimizer.options();
   const auto iterations =
       options.iterations > 0 ? options.iterations : default_iterations(layout.bytes(), job_config.workers);

@@ -44,6 +44,9 @@ int run_wire(const Arguments& arguments) {
   app.add_option("--warmup", options.warmup, "Iterations before the clock starts")->capture_default_str();
   app.add_flag("--json", json, "Print one JSON object");
   add_strategy_flags(app, options.job);
+  for (const char* pointless : {"--max-steps", "--staleness-damping"})
+    app.remove_option(app.get_option(pointless));
+  app.get_option("--strategy")->description("sync, async or batch:K");
   app.add_option("--optimizer", options.job.optimizer.name,
                  "sgd, adam, adamw, adagrad, rmsprop, or none (only adds)")
       ->capture_default_str();

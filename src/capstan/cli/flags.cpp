@@ -169,12 +169,23 @@ void add_strategy_flags(CLI::App& app, config::JobConfig& c) {
       ->check(CLI::Range(1u, 256u))
       ->capture_default_str()
       ->group("Job");
-  app.add_option("--strategy", c.strategy, "sync, async or batch:K")->capture_default_str()->group("Job");
+  app.add_option("--strategy", c.strategy, "sync, async, async:damped or batch:K")
+      ->capture_default_str()
+      ->group("Job");
   app.add_option_function<std::uint32_t>(
          "--num-aggregate", [&c](std::uint32_t k) { c.strategy = fmt::format("batch:{}", k); },
          "K: the same as --strategy batch:K")
       ->check(CLI::Range(1u, 4096u))
       ->type_name("K")
+      ->group("Job");
+  app.add_flag_callback(
+         "--staleness-damping",
+         [&c] {
+           if (!c.strategy.starts_with("async"))
+             throw UserError(fmt::format("--staleness-damping needs --strategy async, not {}", c.strategy));
+           c.strategy = "async:damped";
+         },
+         "With async: the learning rate of a gradient that is t updates old is divided by 1 + t")
       ->group("Job");
   app.add_option("--max-steps", c.max_steps, "End after so many updates (0: no limit)")
       ->capture_default_str()

@@ -129,7 +129,8 @@ int run_train(const Arguments& arguments) {
   add_model_flags(app, config);
   add_strategy_flags(app, config);
   add_optimizer_flags(app, config.optimizer);
-  app.get_option("--strategy")->description("sync, async, batch:K, or single (this process, no server)");
+  app.get_option("--strategy")
+      ->description("sync, async, async:damped, batch:K, or single (this process, no server)");
   add_transport_flags(app, config);
   app.get_option("--token-file")
       ->description(

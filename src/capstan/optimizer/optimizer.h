@@ -61,9 +61,10 @@ class Optimizer {
   // order given (at least one contribution), then changes weights and state in place. `state` holds
   // state_tensors() arrays as long as `weights`; zero before the first update. Contribution gradients point
   // at the block's first element. The result for an element does not depend on how a shard is cut into
-  // blocks. `kNone` adds the merged contribution to the weights.
+  // blocks. `rate` multiplies the learning rate of this update. `kNone` adds the merged contribution to the
+  // weights.
   void update(Version before, std::span<float> weights, std::span<float* const> state,
-              std::span<const Contribution> contributions) const;
+              std::span<const Contribution> contributions, double rate = 1) const;
 
  private:
   Options options_;

@@ -226,7 +226,7 @@ void Coordinator::carry_out(const std::vector<strategy::Decision>& decisions) {
 }
 
 void Coordinator::carry_out(const strategy::Apply& apply) {
-  wire::ApplyOrder order{apply.before, {}};
+  wire::ApplyOrder order{apply.before, {}, apply.rate};
   for (const auto& merge : apply.merged) {
     order.contributions.push_back({merge.worker, merge.sequence, merge.factor});
     const auto& push = workers_[merge.worker.value].push;

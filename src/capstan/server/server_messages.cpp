@@ -203,7 +203,7 @@ void Server::carry_out(const wire::ApplyOrder& order) {
     owners.push_back(entry->second.arena);
   }
   ordered_ = {order.before.value + 1};
-  executor_->apply(order.before, std::move(contributions), std::move(owners), [this, order] {
+  executor_->apply(order.before, order.rate, std::move(contributions), std::move(owners), [this, order] {
     last_update_at_ = SteadyClock::now();
     for (const auto& c : order.contributions) {
       const auto entry = entries_.find(c.worker.value);

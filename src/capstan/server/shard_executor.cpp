@@ -20,14 +20,15 @@ ShardExecutor::ShardExecutor(transport::EventLoop& loop, std::unique_ptr<store::
   kernels::flush_denormals_on_this_thread();
 }
 
-void ShardExecutor::apply(Version before, std::vector<optimizer::Contribution> contributions,
+void ShardExecutor::apply(Version before, double rate, std::vector<optimizer::Contribution> contributions,
                           std::vector<KeepAlive> owners, Done done) {
-  queue_.push_back({true, before, std::move(contributions), nullptr, std::move(owners), std::move(done)});
+  queue_.push_back(
+      {true, before, rate, std::move(contributions), nullptr, std::move(owners), std::move(done)});
   pump();
 }
 
 void ShardExecutor::deliver(float* destination, KeepAlive owner, Done done) {
-  queue_.push_back({false, {}, {}, destination, {std::move(owner)}, std::move(done)});
+  queue_.push_back({false, {}, 1, {}, destination, {std::move(owner)}, std::move(done)});
   pump();
 }
 
@@ -50,7 +51,7 @@ ShardExecutor::Pass ShardExecutor::next_pass() {
 void ShardExecutor::run_piece(const Pass& pass, std::size_t chunk) {
   const auto& first = pass.operations.front();
   if (first.is_apply) {
-    shard_->apply_chunk(chunk, first.before, first.contributions, pass.destinations);
+    shard_->apply_chunk(chunk, first.before, first.contributions, pass.destinations, first.rate);
   } else {
     shard_->copy_chunk(chunk, pass.destinations);
   }

@@ -23,8 +23,9 @@ class ShardExecutor {
 
   ShardExecutor(transport::EventLoop& loop, std::unique_ptr<store::DenseShard> shard, unsigned threads);
 
-  // Makes version before + 1. The gradients are read until `done` runs.
-  void apply(Version before, std::vector<optimizer::Contribution> contributions,
+  // Makes version before + 1, at this multiple of the learning rate. The gradients are read until `done`
+  // runs.
+  void apply(Version before, double rate, std::vector<optimizer::Contribution> contributions,
              std::vector<KeepAlive> owners, Done done);
   // Copies the weights, as they are after all that was given before, to `destination`; null copies nothing.
   void deliver(float* destination, KeepAlive owner, Done done);
@@ -42,6 +43,7 @@ class ShardExecutor {
   struct Operation {
     bool is_apply = false;
     Version before;
+    double rate = 1;
     std::vector<optimizer::Contribution> contributions;
     float* destination = nullptr;
     std::vector<KeepAlive> owners;

@@ -32,13 +32,13 @@ std::span<float> DenseShard::chunk_weights(std::size_t chunk) const {
 
 void DenseShard::apply_chunk(std::size_t chunk, Version before,
                              std::span<const optimizer::Contribution> contributions,
-                             std::span<float* const> destinations) {
+                             std::span<float* const> destinations, double rate) {
   const std::size_t begin = chunk * kChunk;
   std::vector<optimizer::Contribution> here(contributions.begin(), contributions.end());
   for (auto& c : here) c.gradient += begin;
   std::vector<float*> state;
   for (auto& array : state_) state.push_back(array.data() + begin);
-  optimizer_.update(before, chunk_weights(chunk), state, here);
+  optimizer_.update(before, chunk_weights(chunk), state, here, rate);
   copy_chunk(chunk, destinations);
 }
 

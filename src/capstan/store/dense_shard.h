@@ -24,10 +24,11 @@ class DenseShard {
   std::span<float> mutable_weights() { return weights_; }
   std::size_t chunks() const;
 
-  // Updates one chunk from version `before` to before + 1, then copies its new weights to each
-  // destination (arrays as long as the shard). Contributions point at the shard's first element.
+  // Updates one chunk from version `before` to before + 1, at `rate` times the learning rate, then copies its
+  // new weights to each destination (arrays as long as the shard). Contributions point at the shard's first
+  // element.
   void apply_chunk(std::size_t chunk, Version before, std::span<const optimizer::Contribution> contributions,
-                   std::span<float* const> destinations);
+                   std::span<float* const> destinations, double rate = 1);
   // Copies one chunk of the weights as they are.
   void copy_chunk(std::size_t chunk, std::span<float* const> destinations) const;
 

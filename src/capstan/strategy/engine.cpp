@@ -118,11 +118,11 @@ void Engine::apply(std::size_t count, std::vector<Decision>& out) {
   buffer_.erase(buffer_.begin(), end);
   std::ranges::sort(merged, {}, &Push::worker);
 
-  Apply decision{version_, {}};
+  Apply decision{version_, {}, strategy_->rate(merged, version_)};
   for (const auto& push : merged) {
     decision.merged.push_back(
         {push.worker, push.sequence, static_cast<float>(strategy_->weight(push, merged))});
-    const auto stale = version_.value - std::min(version_.value, push.version.value);
+    const auto stale = strategy::staleness(push, version_);
     stale_sum_ += stale;
     stale_max_ = std::max(stale_max_, stale);
     ++stale_count_;

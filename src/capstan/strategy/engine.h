@@ -22,6 +22,7 @@ struct Merge {
 struct Apply {
   Version before;
   std::vector<Merge> merged;
+  double rate = 1;  // what the learning rate is multiplied by
 };
 // This push is not used. Its arena is the worker's again.
 struct Drop {

@@ -4,6 +4,10 @@
 
 namespace capstan::strategy {
 
+std::uint64_t staleness(const Push& push, Version now) {
+  return now.value - std::min(now.value, push.version.value);
+}
+
 // Σ n_i g_i / Σ n_i: with equal batches the plain mean.
 double Strategy::weight(const Push& push, std::span<const Push> merged) const {
   double total = 0;

@@ -20,6 +20,9 @@ struct Push {
   std::uint32_t samples = 0;
 };
 
+// How many updates the weights have had since those on which the push was computed.
+std::uint64_t staleness(const Push& push, Version now);
+
 struct LiveWorker {
   WorkerId id;
   Clock clock;            // of its newest push
@@ -49,6 +52,8 @@ class Strategy {
   virtual std::size_t trigger(const View& view) const = 0;
   // How much one of the pushes that are about to be merged counts.
   virtual double weight(const Push& push, std::span<const Push> merged) const;
+  // What the learning rate of the update of these pushes is multiplied by.
+  virtual double rate(std::span<const Push>, Version) const { return 1; }
   // May this worker have the weights now? Asked whenever something changed.
   virtual bool release(const LiveWorker& worker, const View& view) const;
   // True where no update can happen while any of `workers` workers computes, so that all may read the

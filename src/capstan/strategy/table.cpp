@@ -11,7 +11,8 @@ namespace {
 
 constexpr Entry kTable[] = {
     {"sync", "", "one update of the gradients of all workers; same seed, same bits", make_sync},
-    {"async", "", "every gradient is one update, on arrival", make_async},
+    {"async", "damped", "every gradient is one update, on arrival; damped: less of it where it is stale",
+     make_async},
     {"batch", "K", "one update of the first K gradients that wait (default: all workers)", make_batch},
 };
 

@@ -11,7 +11,7 @@ namespace {
 
 // The step of its own sequence at which a worker that joins at this version goes on: 0 in a new job.
 std::uint64_t first_step(const client::WorkerClient& client, Version version) {
-  return client.strategy() == "async" ? version.value / client.workers() : version.value;
+  return client.strategy().starts_with("async") ? version.value / client.workers() : version.value;
 }
 
 }  // namespace

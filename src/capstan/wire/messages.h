@@ -220,9 +220,10 @@ struct Contribution {
 struct ApplyOrder {  // leader → follower: make version before + 1 of these, in this order
   Version before;
   std::vector<Contribution> contributions;
+  double rate = 1;  // what the learning rate is multiplied by
   template <class V, class M>
   static void fields(V&& v, M&& m) {
-    v(m.before), v(m.contributions);
+    v(m.before), v(m.contributions), v(m.rate);
   }
 };
 
