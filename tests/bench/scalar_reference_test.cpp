@@ -132,12 +132,24 @@ TEST(WireGradient, IsExactAndTellsWorkersApart) {
     for (std::uint64_t i = 0; i < 11; ++i) {
       const float g = wire_gradient(worker, i);
       EXPECT_EQ(g * 64, std::round(g * 64));
-      EXPECT_LE(std::abs(g), 5.0f / 64);
+      EXPECT_LE(std::abs(g), 6.0f / 64);
       seen.insert(g);
     }
     EXPECT_NE(wire_gradient(worker, 0), wire_gradient(worker + 1, 0));
   }
   EXPECT_EQ(seen.size(), 11u);
+}
+
+// A server that did nothing must not look right.
+TEST(WireGradient, DoesNotAddUpToNothing) {
+  for (std::uint32_t worker = 0; worker < 4; ++worker) {
+    for (const std::uint64_t count : {13, 33, 103, 1003, 10003}) {
+      double sum = 0;
+      for (std::uint64_t i = 0; i < count; ++i) sum += wire_gradient(worker, i);
+      EXPECT_GT(std::abs(sum), 0.05) << worker << " after " << count;
+      EXPECT_LT(std::abs(sum), 20) << worker << " after " << count;
+    }
+  }
 }
 
 }  // namespace

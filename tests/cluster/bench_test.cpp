@@ -38,6 +38,15 @@ TEST(BenchWire, EveryStrategyOptimizerAndTransportGivesTheWeightsOfPlainArithmet
                             "floor_ratio", "server_rss_bytes", "server_cpu_seconds", "worker_cpu_seconds"}) {
       EXPECT_TRUE(result.contains(key)) << key;
     }
+    const double n = result["workers"], bytes = result["bytes"], took = result["seconds_per_iteration"];
+    EXPECT_NEAR(result["gigabytes_per_second"], n * 2 * bytes / took / 1e9, 1e-6);
+    const std::map<std::string, double> states = {{"none", 0},    {"sgd", 1},  {"adagrad", 1},
+                                                  {"rmsprop", 1}, {"adam", 2}, {"adamw", 2}};
+    const double passes = 2 * (1 + states.at(result["optimizer"]));
+    const double traffic = result["strategy"] == "async" ? n * (2 + passes) : 2 * n + passes;
+    const double floor = traffic * bytes / (2e9 * result["memcpy_gigabytes_per_second"].get<double>());
+    EXPECT_NEAR(result["floor_seconds"], floor, 1e-6 * floor);
+    EXPECT_NEAR(result["floor_ratio"], took / floor, 1e-6 * took / floor);
   }
 }
 

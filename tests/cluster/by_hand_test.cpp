@@ -59,6 +59,23 @@ TEST_F(ByHand, AFollowerTakesItsShare) {
   EXPECT_EQ(follower.exit_code(), 0) << follower.errors();
 }
 
+TEST_F(ByHand, ALostServerEndsEverybodyWithCode3OverEveryTransport) {
+  for (const std::string transport : {"local", "ucx"}) {
+    for (const bool leader_dies : {true, false}) {
+      const auto over = "--transport=" + transport;
+      auto leader = serve({"--workers=1", "--servers=2", over});
+      const auto first = address_of(leader);
+      auto follower = serve({"--leader=" + first, over, "--verbose"});
+      const auto second = address_of(follower);
+      auto worker = work(first + "," + second, {"--epochs=10000", over});
+      ASSERT_TRUE(follower.said("worker 0 joined")) << follower.errors();
+      (leader_dies ? leader : follower).child().signal(SIGKILL);
+      EXPECT_EQ((leader_dies ? follower : leader).exit_code(), 3) << transport;
+      EXPECT_EQ(worker.exit_code(), 3) << worker.errors();
+    }
+  }
+}
+
 TEST_F(ByHand, WrongTokenAndOtherModelAreRefusedAndTheJobGoesOn) {
   auto server = serve({"--workers=2", "--verbose"});
   const auto address = address_of(server);

@@ -171,9 +171,10 @@ TEST(Child, IsKilledByTheDestructor) {
 }
 
 TEST(Child, MovesWithItsProcess) {
-  Child first(shell("exec sleep 1000"));
-  const auto pid = first.pid();
-  Child second(std::move(first));
+  auto first = std::make_optional<Child>(shell("exec sleep 1000"));
+  const auto pid = first->pid();
+  const Child second(std::move(*first));
+  first.reset();
   EXPECT_EQ(second.pid(), pid);
   EXPECT_TRUE(is_alive(pid));
 }
@@ -211,8 +212,16 @@ TEST(Child, DoesNotOutliveItsParent) {
   ::close(ends[1]);
 }
 
+// Whoever starts us may ignore the ends of children, and that is inherited.
+TEST(Child, ItsEndIsSeenThoughTheSignalWasIgnored) {
+  ::signal(SIGCHLD, SIG_IGN);
+  Child child(shell("exit 7"));
+  const auto exit = child.wait(soon());
+  ASSERT_TRUE(exit);
+  EXPECT_EQ(exit->code, 7);
+}
+
 TEST(Programs, LieBesideThisOne) {
-  EXPECT_EQ(program("capstan"), (own_folder() / "capstan").string());
   EXPECT_TRUE(std::filesystem::exists(own_folder() / "launch_test"));
 }
 

@@ -167,5 +167,20 @@ TEST_F(RawLocal, MessageMayComeByteByByte) {
   EXPECT_EQ(at_server_[1].segments.size(), 1U);
 }
 
+// The kernel may hand over the rest of one segment's message together with the next one and its descriptor.
+TEST_F(RawLocal, SegmentsMayComeRightBehindASplitHeader) {
+  const Segment first = Segment::create(4096, Segment::PeerMay::kRead);
+  const Segment second = Segment::create(8192, Segment::PeerMay::kRead);
+  const local::Header header{.flags = local::kHasSegment};
+  const Bytes bytes = std::as_bytes(std::span(&header, 1));
+  write_raw(bytes.first(8), first.fd());
+  settle(loop_);
+  write_raw(bytes.subspan(8));
+  write_raw(header, second.fd());
+  ASSERT_TRUE(run_until(loop_, [&] { return at_server_[1].segments.size() == 2; }));
+  EXPECT_EQ(at_server_[1].segments[0].size(), 4096U);
+  EXPECT_EQ(at_server_[1].segments[1].size(), 8192U);
+}
+
 }  // namespace
 }  // namespace capstan::transport::testing

@@ -32,7 +32,8 @@ TEST(Segment, NobodyChangesItsSizeOrSeals) {
   const Segment segment = Segment::create(8192, Segment::PeerMay::kReadAndWrite);
   EXPECT_NE(::ftruncate(segment.fd(), 0), 0);
   EXPECT_NE(::ftruncate(segment.fd(), 1 << 20), 0);
-  EXPECT_NE(::fcntl(segment.fd(), F_ADD_SEALS, F_SEAL_WRITE), 0);
+  EXPECT_NE(::fcntl(segment.fd(), F_ADD_SEALS, F_SEAL_FUTURE_WRITE), 0);
+  EXPECT_EQ(errno, EPERM);
 }
 
 TEST(Segment, DescriptorsWithoutSealsAreMalformed) {

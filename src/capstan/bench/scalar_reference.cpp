@@ -5,7 +5,9 @@
 namespace capstan::bench {
 
 float wire_gradient(std::uint32_t worker, std::uint64_t iteration) {
-  return static_cast<float>((worker * 7 + iteration * 3) % 11) / 64.0f - 5.0f / 64.0f;
+  const int quick = static_cast<int>((worker * 7 + iteration * 3) % 11) - 5;
+  const int slow = iteration % 1021 < 510 ? 1 : -1;
+  return static_cast<float>(quick + slow) / 64.0f;
 }
 
 void ScalarReference::step(double g) {

@@ -7,7 +7,8 @@
 namespace capstan::bench {
 
 // The gradient of every element that a worker hands in at an iteration, counted from 0 with the warm-up:
-// one small number that binary floating point holds exactly.
+// one small number that binary floating point holds exactly. Sums of many stay small but are rarely zero, so
+// that an update which did not happen is missed in the end.
 float wire_gradient(std::uint32_t worker, std::uint64_t iteration);
 
 inline constexpr float kWireInitialWeight = 0.5f;

@@ -3,15 +3,14 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <map>
-#include <numeric>
+#include <limits>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "capstan/base/failure.h"
 #include "capstan/base/user_error.h"
-#include "capstan/bench/scalar_reference.h"
+#include "capstan/bench/wire_check.h"
 #include "capstan/client/connector.h"
 #include "capstan/client/observer.h"
 #include "capstan/launch/local_job.h"
@@ -52,55 +51,6 @@ std::uint64_t default_iterations(std::uint64_t bytes, std::uint32_t workers) {
   return static_cast<std::uint64_t>(std::clamp(2.0 / guess, 10.0, 2000.0));
 }
 
-// Replays the versions in the order in which they happened: the weight after each, or a reason why the
-// workers' accounts make no sense.
-struct Replay {
-  std::vector<double> weight;  // by version
-  std::string fault;
-};
-
-Replay replay(const std::vector<json>& workers, const optimizer::Options& optimizer, bool mean) {
-  std::map<std::uint64_t, std::vector<double>> pushes;  // version → gradients that became part of it
-  for (std::size_t w = 0; w < workers.size(); ++w) {
-    const auto applied = workers[w].at("applied").get<std::vector<std::uint64_t>>();
-    for (std::size_t i = 0; i < applied.size(); ++i) {
-      pushes[applied[i]].push_back(wire_gradient(static_cast<std::uint32_t>(w), i));
-    }
-  }
-  Replay out;
-  ScalarReference reference(optimizer);
-  out.weight.push_back(reference.weight());
-  for (const auto& [version, gradients] : pushes) {
-    if (version != out.weight.size()) {
-      out.fault = fmt::format("version {} is made of no push, or a push was dropped", out.weight.size());
-      return out;
-    }
-    const double sum = std::accumulate(gradients.begin(), gradients.end(), 0.0);
-    reference.step(mean ? sum / static_cast<double>(gradients.size()) : sum);
-    out.weight.push_back(reference.weight());
-  }
-  return out;
-}
-
-std::string verify(const std::vector<json>& workers, const optimizer::Options& optimizer) {
-  const auto expected = replay(workers, optimizer, true);
-  if (!expected.fault.empty()) return expected.fault;
-  for (std::size_t w = 0; w < workers.size(); ++w) {
-    const auto least = workers[w].at("least").get<double>(), most = workers[w].at("most").get<double>();
-    const auto version = workers[w].at("version").get<std::uint64_t>();
-    if (least != most)
-      return fmt::format("worker {} saw weights from {} to {} where all must be equal", w, least, most);
-    if (version >= expected.weight.size())
-      return fmt::format("worker {} saw version {}, which nobody made", w, version);
-    const double right = expected.weight[version];
-    if (!(std::abs(least - right) <= 1e-4 * std::max(1.0, std::abs(right)))) {
-      return fmt::format("worker {} saw {} at version {} where plain arithmetic gives {}", w, least, version,
-                         right);
-    }
-  }
-  return {};
-}
-
 // What the servers' processes used, the largest memory seen while workers were at it.
 struct ServerUse {
   std::uint64_t rss = 0;
@@ -118,6 +68,44 @@ void look_at_servers(client::Observer& observer, ServerUse& use) {
   }
   use.rss = std::max(use.rss, rss);
   use.cpu = cpu;
+}
+
+// Where the processes' logs go; gone with this object.
+class LogFolder {
+ public:
+  LogFolder() {
+    auto form = (std::filesystem::temp_directory_path() / "capstan-wire-XXXXXX").string();
+    if (!::mkdtemp(form.data())) throw UserError(fmt::format("{}: {}", form, std::strerror(errno)));
+    path_ = form;
+  }
+  LogFolder(const LogFolder&) = delete;
+  LogFolder& operator=(const LogFolder&) = delete;
+  ~LogFolder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+WireSight sight_of(const json& result) {
+  // JSON has no NaN.
+  const auto& weight = result.at("weight");
+  return {result.at("applied").get<std::vector<std::uint64_t>>(), result.at("version").get<std::uint64_t>(),
+          weight.is_number() ? weight.get<double>() : std::numeric_limits<double>::quiet_NaN(),
+          result.at("unlike").get<std::uint64_t>()};
+}
+
+// Whoever did his work and then ended badly; empty where nobody did.
+std::string bad_end_of(launch::LocalJob& job) {
+  for (const auto& ended : job.reap()) {
+    if (ended.exit.code != 0)
+      return fmt::format("{} {} ended badly ({})", ended.is_server ? "server" : "worker", ended.index,
+                         ended.exit.text());
+  }
+  return {};
 }
 
 std::vector<std::string> worker_arguments(const WireOptions& options, const launch::LocalJob& job,
@@ -141,7 +129,12 @@ json result_of(launch::LocalJob& job, std::uint32_t rank, client::Observer& obse
     if (const auto line = job.worker(rank).read_line(SteadyClock::now() + std::chrono::milliseconds(100))) {
       return json::parse(*line);
     }
-    if (job.worker(rank).poll()) break;
+    if (job.worker(rank).poll()) {
+      // Its last words may have come in between.
+      if (const auto line = job.worker(rank).read_line(SteadyClock::now() + std::chrono::seconds(1)))
+        return json::parse(*line);
+      break;
+    }
     look_at_servers(observer, use);
   }
   const auto exit = job.worker(rank).poll();
@@ -164,18 +157,9 @@ json run_wire(const WireOptions& options, const std::function<void(const std::st
   const auto rate = memcpy_rate();
   progress(fmt::format("memcpy: {:.1f} GB/s", rate / 1e9));
 
-  const auto logs = std::filesystem::temp_directory_path() / fmt::format("capstan-wire-{}", ::getpid());
-  std::filesystem::create_directories(logs);
-  struct Remove {
-    std::filesystem::path folder;
-    ~Remove() {
-      std::error_code ignored;
-      std::filesystem::remove_all(folder, ignored);
-    }
-  } remove{logs};
-
+  const LogFolder logs;
   launch::LocalJob job(
-      {job_config.servers, config::serve_arguments(job_config, 0), job_config.listen, {}, logs});
+      {job_config.servers, config::serve_arguments(job_config, 0), job_config.listen, {}, logs.path()});
   client::LinkOptions link;
   link.servers = job.addresses();
   link.token = job.token();
@@ -196,6 +180,7 @@ json run_wire(const WireOptions& options, const std::function<void(const std::st
   look_at_servers(**observer, use);
   observer->reset();
   job.wait(SteadyClock::now() + std::chrono::seconds(5));
+  const auto bad_end = bad_end_of(job);
 
   std::vector<double> marks;
   double wall = 0, worker_cpu = 0;
@@ -210,7 +195,10 @@ json run_wire(const WireOptions& options, const std::function<void(const std::st
   const double n = job_config.workers;
   const double passes = job_config.strategy == "async" ? n * (2 + 2 * (1 + state)) : 2 * n + 2 * (1 + state);
   const double floor = passes * bytes / (2 * rate);
-  const auto fault = verify(results, optimizer);
+  std::vector<WireSight> sights;
+  for (const auto& r : results) sights.push_back(sight_of(r));
+  auto fault = check_weights(sights, optimizer);
+  if (fault.empty()) fault = bad_end;
   json out = {{"ok", fault.empty()},
               {"model", options.model},
               {"bytes", layout.bytes()},

@@ -49,12 +49,13 @@ nlohmann::json run_wire_worker(const WireWorkerOptions& options) {
   if (!update) throw Failure(kLost, update.status().message());
   const double wall = seconds(mark - begin);
   cpu = metrics::process_usage().cpu_seconds - cpu;
-  const auto [least, most] = std::ranges::minmax(worker.weights());
+  const float weight = worker.weights()[0];
+  const auto unlike = std::ranges::count_if(worker.weights(), [&](float w) { return !(w == weight); });
   const auto version = update->version.value;
   const std::string transport = worker.transport();
   worker.leave();
-  return {{"wall", wall}, {"marks", marks},     {"applied", applied}, {"least", least},
-          {"most", most}, {"version", version}, {"cpu_seconds", cpu}, {"transport", transport}};
+  return {{"wall", wall},     {"marks", marks},     {"applied", applied}, {"weight", weight},
+          {"unlike", unlike}, {"version", version}, {"cpu_seconds", cpu}, {"transport", transport}};
 }
 
 }  // namespace capstan::bench

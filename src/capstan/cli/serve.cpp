@@ -26,18 +26,19 @@ struct ServeOptions {
 
 // The listeners of one server: shared memory and UCX under one port number.
 struct Doors {
-  std::unique_ptr<transport::ucx::Context> ucx;
   std::unique_ptr<transport::Listener> remote, local;
   std::string address;  // what clients are told
 };
 
-Doors open_doors(transport::EventLoop& loop, const ServeOptions& options, const transport::Accept& accept) {
+// `ucx` is opened where it is needed, and must outlive the connections.
+Doors open_doors(transport::EventLoop& loop, const ServeOptions& options,
+                 std::unique_ptr<transport::ucx::Context>& ucx, const transport::Accept& accept) {
   const auto choice = client::parse_transport(options.job.transport);
   Doors doors;
   auto [host, port] = client::parse_address(options.job.listen);
   if (choice != client::TransportChoice::kLocal) {
-    doors.ucx = transport::ucx::Context::open(loop);
-    doors.remote = doors.ucx->listen(options.job.listen, accept);
+    ucx = transport::ucx::Context::open(loop);
+    doors.remote = ucx->listen(options.job.listen, accept);
     doors.address = doors.remote->address();
     port = client::parse_address(doors.address).port;
   }
@@ -123,8 +124,10 @@ int run_serve(const Arguments& arguments) {
 
   transport::EventLoop loop;
   const auto connector = client::make_connector(client::parse_transport(options.job.transport));
+  std::unique_ptr<transport::ucx::Context> ucx;
   server::Server server(loop, server_options, log);
-  auto doors = open_doors(loop, options, [&](auto connection) { server.accept(std::move(connection)); });
+  const auto doors =
+      open_doors(loop, options, ucx, [&](auto connection) { server.accept(std::move(connection)); });
   if (!server_options.leads) {
     auto leader = connector(loop, options.leader);
     if (!leader) throw UserError(fmt::format("--leader {}: {}", options.leader, leader.status().message()));

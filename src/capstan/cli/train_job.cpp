@@ -226,6 +226,11 @@ class Supervisor {
       if (status_.workers[rank].state == wire::WorkerState::kLost) job_.worker(rank).signal(SIGKILL);
     }
     job_.wait(SteadyClock::now() + kEndPatience);
+    for (const auto& ended : job_.reap()) {
+      if (ended.exit.code == 0 || (!ended.is_server && said_lost_[ended.index])) continue;
+      progress_.say(fmt::format("{} {} ended badly ({}) when all was done",
+                                ended.is_server ? "server" : "worker", ended.index, ended.exit.text()));
+    }
     return result;
   }
 

@@ -81,6 +81,7 @@ Child::Child(const Options& options) {
     output_.reset(ends[0]);
     write_end.reset(ends[1]);
   }
+  ::signal(SIGCHLD, SIG_DFL);  // inherited as ignored, it would hide how children end
   const pid_t parent = ::getpid();
   pid_ = ::fork();
   if (pid_ < 0) throw UserError(fmt::format("cannot start a process: {}", std::strerror(errno)));

@@ -19,6 +19,8 @@ void LocalCore::read() {
     if (!into_payload) {
       make_room(state_ == State::kFrame ? header_.frame_bytes : sizeof(Header));
       target = MutableBytes(buffer_).subspan(filled_);
+      // A header that has its descriptor already is read alone: the next message may bring another one.
+      if (fd_) target = target.first(std::min(target.size(), sizeof(Header) - buffered()));
     }
     Read got = read_some(socket_.get(), target);
     if (got.outcome == Read::Outcome::kNothingNow) return;

@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <sched.h>
 
+#include "capstan/base/check.h"
 #include "capstan/base/user_error.h"
 #include "capstan/transport/ucx/address.h"
 #include "capstan/transport/ucx/ucx_core.h"
@@ -42,6 +43,8 @@ ContextImpl::ContextImpl(EventLoop& event_loop)
 }
 
 ContextImpl::~ContextImpl() {
+  for (const auto& [handle, endpoint] : endpoints_)
+    CAPSTAN_CHECK(endpoint->core == nullptr, "a UCX context outlives its connections");
   // Last frames of connections that were closed just now still leave. No connection is left that the news
   // could reach; they only close endpoints.
   wait_until([this] {

@@ -71,7 +71,7 @@ ContextHandle open_context() {
 WorkerHandle open_worker(ucp_context* context) {
   ucp_worker_params_t params{};
   params.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE;
-  params.thread_mode = UCS_THREAD_MODE_SINGLE;
+  params.thread_mode = UCS_THREAD_MODE_SERIALIZED;  // a client's loop is driven by two threads in turn
   ucp_worker_h worker = nullptr;
   check(ucp_worker_create(context, &params, &worker), "opening a worker");
   return {worker, ucp_worker_destroy};

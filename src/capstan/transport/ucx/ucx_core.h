@@ -107,7 +107,8 @@ class UcxCore final : public Core {
   std::vector<std::byte> pieces_frame_;
   std::optional<Placement> pieces_placement_;
   std::uint64_t pieces_bytes_ = 0;
-  std::uint64_t pieces_missing_ = 0;
+  std::uint64_t pieces_begun_ = 0;    // bytes of those that UCX was given a place for: they come in order
+  std::uint64_t pieces_missing_ = 0;  // bytes that have not arrived
 };
 
 }  // namespace capstan::transport::ucx

@@ -121,16 +121,18 @@ bool UcxCore::begin_pieces(Arrival& arrival) {
   if (!pieces_placement_) return false;
   pieces_frame_ = arrival.frame;
   pieces_bytes_ = pieces_missing_ = arrival.place;
+  pieces_begun_ = 0;
   arrival.state = Arrival::State::kComplete;
   return true;
 }
 
 bool UcxCore::begin_piece(Arrival& arrival) {
-  const std::uint64_t end = arrival.place + arrival.data_bytes;
-  if (!pieces_placement_ || arrival.data_bytes == 0 || arrival.place > pieces_bytes_ || end > pieces_bytes_) {
+  if (!pieces_placement_ || arrival.data_bytes == 0 || arrival.place != pieces_begun_ ||
+      arrival.data_bytes > pieces_bytes_ - pieces_begun_) {
     lose(Status::malformed(peer_ + " sent a piece of no payload"));
     return false;
   }
+  pieces_begun_ += arrival.data_bytes;
   auto placement = *pieces_placement_;
   if (placement.action == Placement::Action::kReceive) {
     placement.destination = placement.destination.subspan(arrival.place, arrival.data_bytes);
