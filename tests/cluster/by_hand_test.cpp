@@ -218,7 +218,7 @@ int shell(const std::string& command) {
 class TwoHosts {
  public:
   TwoHosts() : a_("capstan-a-" + std::to_string(::getpid())), b_("capstan-b-" + std::to_string(::getpid())) {
-    const auto cable = std::to_string(::getpid() % 100000);
+    const auto& cable = cable_;
     made_ = shell("ip netns add " + a_) == 0 && shell("ip netns add " + b_) == 0 &&
             shell("ip link add ca" + cable + " netns " + a_ + " type veth peer name cb" + cable + " netns " +
                   b_) == 0 &&
@@ -240,11 +240,17 @@ class TwoHosts {
     shell("ip netns del " + b_);
   }
   bool made() const { return made_; }
+  // Lets no more than this through, in either direction.
+  bool limit(const std::string& rate) const {
+    const auto rule = " root tbf rate " + rate + " burst 32kb latency 400ms";
+    return shell("tc -n " + a_ + " qdisc add dev ca" + cable_ + rule) == 0 &&
+           shell("tc -n " + b_ + " qdisc add dev cb" + cable_ + rule) == 0;
+  }
   std::vector<std::string> on_a() const { return {"/usr/sbin/ip", "netns", "exec", a_}; }
   std::vector<std::string> on_b() const { return {"/usr/sbin/ip", "netns", "exec", b_}; }
 
  private:
-  std::string a_, b_;
+  const std::string a_, b_, cable_ = std::to_string(::getpid() % 100000);
   bool made_ = false;
 };
 
@@ -266,6 +272,22 @@ TEST_F(ByHand, ServerAndWorkersOnTwoHosts) {
     EXPECT_EQ(server.exit_code(), 0) << server.errors();
     EXPECT_EQ(far.json()["test_loss"], near.json()["test_loss"]);
   }
+}
+
+// A payload is longer under way than a silent member is waited for: four seconds here.
+TEST_F(ByHand, ASlowNetworkIsNoLoss) {
+  const TwoHosts hosts;
+  if (!hosts.made() || !hosts.limit("3500kbit"))
+    GTEST_SKIP() << "slow network namespaces cannot be made here (they need root, iproute2 and tbf)";
+  const std::vector<std::string> environment = {std::string("CAPSTAN_TOKEN=") + kToken};
+  Program server(folder_, {"serve", "--json", "--workers=1", "--max-steps=1", "--listen=10.77.0.1:7000"},
+                 environment, hosts.on_a());
+  ASSERT_FALSE(address_of(server).empty()) << server.errors();
+  Program worker(folder_, {"work", "--json", "--threads=1", "--server=10.77.0.1:7000"}, environment,
+                 hosts.on_b());
+  EXPECT_EQ(worker.exit_code(), 0) << worker.errors();
+  EXPECT_EQ(server.exit_code(), 0) << server.errors();
+  EXPECT_EQ(server.json()["steps"], 1);
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
 #include "capstan/client/links.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 #include <sys/random.h>
 
@@ -47,7 +49,15 @@ class Links::Link final : public transport::Handler {
   const std::string& kind() const { return kind_; }
   transport::Connection* connection() const { return connection_.get(); }
   wire::Bytes frame(const wire::Message& message) { return writer_.write(message); }
-  TimePoint last_heard() const { return last_heard_; }
+  TimePoint last_heard() const {
+    return connection_ ? std::max(last_heard_, connection_->last_arrival()) : last_heard_;
+  }
+  Duration silence_limit() const {
+    const auto silence = links_.options_.silence;
+    return connection_ && connection_->is_mid_payload()
+               ? std::max<Duration>(silence, transport::kPayloadPatience)
+               : silence;
+  }
   void heard(TimePoint when) { last_heard_ = when; }
   void drop() { connection_.reset(); }
 
@@ -63,7 +73,6 @@ class Links::Link final : public transport::Handler {
 
  private:
   transport::Placement place(transport::Connection&, transport::Bytes frame, std::size_t bytes) override {
-    last_heard_ = SteadyClock::now();
     const auto message = reader_.peek(frame);
     if (!trusted_ || !message) return transport::Placement::refuse();
     // Before Joined: that got lost, and on_frame() will notice.
@@ -72,7 +81,6 @@ class Links::Link final : public transport::Handler {
   }
 
   void on_frame(transport::Connection&, transport::Incoming incoming) override {
-    last_heard_ = SteadyClock::now();
     const auto read = reader_.read(incoming.frame);
     if (!read) return end(read.status());
     if (!*read) return;
@@ -236,7 +244,7 @@ void Links::beat() {
     if (!link->was_joined()) continue;
     if (!awake) {
       link->heard(now);
-    } else if (now - link->last_heard() > options_.silence) {
+    } else if (now - link->last_heard() > link->silence_limit()) {
       fail(Status::timeout(fmt::format("lost the server at {}: no sign of life for {:.1f} s",
                                        options_.servers[link->server()], seconds(now - link->last_heard()))));
     }

@@ -4,10 +4,7 @@ namespace capstan::server {
 
 LeaderLink::LeaderLink(std::unique_ptr<transport::Connection> connection, const cluster::Token& token,
                        Events& events)
-    : connection_(std::move(connection)),
-      handshake_(token),
-      events_(events),
-      last_heard_(SteadyClock::now()) {
+    : connection_(std::move(connection)), handshake_(token), events_(events) {
   connection_->set_handler(this);
 }
 
@@ -20,7 +17,6 @@ transport::Placement LeaderLink::place(transport::Connection&, transport::Bytes,
 }
 
 void LeaderLink::on_frame(transport::Connection&, transport::Incoming incoming) {
-  last_heard_ = SteadyClock::now();
   const auto read = reader_.read(incoming.frame);
   if (!read) return fail(read.status());
   if (!*read) return;

@@ -23,7 +23,7 @@ class LeaderLink final : public transport::Handler {
   LeaderLink(std::unique_ptr<transport::Connection> connection, const cluster::Token& token, Events& events);
 
   void send(const wire::Message& message);
-  TimePoint last_heard() const { return last_heard_; }
+  TimePoint last_heard() const { return connection_->last_arrival(); }
 
  private:
   transport::Placement place(transport::Connection&, transport::Bytes, std::size_t) override;
@@ -38,7 +38,6 @@ class LeaderLink final : public transport::Handler {
   Events& events_;
   bool trusted_ = false;
   bool failed_ = false;
-  TimePoint last_heard_;
 };
 
 }  // namespace capstan::server

@@ -11,6 +11,7 @@ namespace capstan::server {
 namespace {
 
 constexpr auto kTick = std::chrono::milliseconds(100);
+constexpr std::uint64_t kTicksPerBeat = 2;
 constexpr std::size_t kMaxStrangers = 64;  // connections that have not joined
 
 std::string describe(const wire::Member& member) {
@@ -262,6 +263,12 @@ void Server::tick() {
     for (const auto rank : coordinator_->missing()) member_gone({Role::kWorker, rank}, {}, true);
   }
   if (leader_ && joined_) leader_->send(wire::Heartbeat{});
+  // Unasked: a client whose own heartbeats wait behind a long payload must hear of us all the same.
+  if (++ticks_ % kTicksPerBeat == 0) {
+    for (const auto& s : sessions_) {
+      if (s->member() && !s->ended()) s->send(wire::Heartbeat{});
+    }
+  }
   std::erase_if(sessions_, [](const auto& s) { return s->ended(); });
   timer_ = loop_.call_at(now + kTick, [this] { tick(); });
 }
@@ -272,7 +279,7 @@ void Server::check_silence(TimePoint now) {
     if (!session->member()) {
       if (now - session->last_heard() > options_.handshake)
         session->refuse(fmt::format("no Join within {:g} s", seconds(options_.handshake)));
-    } else if (now - session->last_heard() > options_.silence) {
+    } else if (session->is_silent(now, options_.silence)) {
       const auto why = fmt::format("no sign of life for {:.1f} s", seconds(now - session->last_heard()));
       session->refuse(why);
     }

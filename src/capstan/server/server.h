@@ -127,6 +127,7 @@ class Server final : private SessionEvents, private LeaderLink::Events {
   std::list<std::unique_ptr<Session>> sessions_;
   std::map<std::uint32_t, WorkerEntry> entries_;  // workers by rank
   std::optional<transport::EventLoop::TimerId> timer_;
+  std::uint64_t ticks_ = 0;
   TimePoint opened_at_, last_tick_, started_at_, last_update_at_;
   Outcome outcome_ = Outcome::kRunning;
 };

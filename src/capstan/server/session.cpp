@@ -1,15 +1,14 @@
 #include "capstan/server/session.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 namespace capstan::server {
 
 Session::Session(std::unique_ptr<transport::Connection> connection, const cluster::Token& token,
                  SessionEvents& events)
-    : connection_(std::move(connection)),
-      events_(events),
-      handshake_(token),
-      last_heard_(SteadyClock::now()) {
+    : connection_(std::move(connection)), events_(events), handshake_(token) {
   connection_->set_handler(this);
   send(handshake_.challenge());
 }
@@ -24,6 +23,12 @@ void Session::send(const wire::Message& message, std::span<const float> payload,
 
 void Session::send(const wire::Message& message, const transport::Segment& segment) {
   connection_->send(writer_.write(message), segment);
+}
+
+bool Session::is_silent(TimePoint now, Duration silence) const {
+  const auto limit =
+      connection_->is_mid_payload() ? std::max<Duration>(silence, transport::kPayloadPatience) : silence;
+  return now - last_heard() > limit;
 }
 
 void Session::refuse(const std::string& reason) {
@@ -44,7 +49,6 @@ void Session::end(Status why) {
 }
 
 transport::Placement Session::place(transport::Connection&, transport::Bytes frame, std::size_t bytes) {
-  last_heard_ = SteadyClock::now();
   if (!trusted_ || !member_) return transport::Placement::refuse();
   const auto message = reader_.peek(frame);
   if (!message) return transport::Placement::refuse();
@@ -53,7 +57,6 @@ transport::Placement Session::place(transport::Connection&, transport::Bytes fra
 
 void Session::on_frame(transport::Connection&, transport::Incoming incoming) {
   if (ended_) return;
-  last_heard_ = SteadyClock::now();
   auto read = reader_.read(incoming.frame);
   if (!read) return end(read.status());
   if (!*read) return;
@@ -64,7 +67,7 @@ void Session::on_frame(transport::Connection&, transport::Incoming incoming) {
     return events_.on_join(*this, *join);
   }
   if (!member_) return end(Status::malformed(fmt::format("a {} before Join", wire::name_of(message))));
-  if (std::holds_alternative<wire::Heartbeat>(message)) return send(wire::Heartbeat{});
+  if (std::holds_alternative<wire::Heartbeat>(message)) return;  // that it came is all
   events_.on_message(*this, {std::move(message), incoming.payload_bytes, std::move(incoming.segment)});
 }
 

@@ -53,7 +53,9 @@ class Session final : public transport::Handler {
   bool trusted() const { return trusted_; }
   const std::optional<wire::Member>& member() const { return member_; }
   void set_member(const wire::Member& member) { member_ = member; }
-  TimePoint last_heard() const { return last_heard_; }
+  TimePoint last_heard() const { return connection_->last_arrival(); }
+  // No sign of life for longer than `silence`, or than a payload may stand still.
+  bool is_silent(TimePoint now, Duration silence) const;
   bool ended() const { return ended_; }
 
  private:
@@ -70,7 +72,6 @@ class Session final : public transport::Handler {
   bool trusted_ = false;
   bool ended_ = false;
   std::optional<wire::Member> member_;
-  TimePoint last_heard_;
 };
 
 }  // namespace capstan::server

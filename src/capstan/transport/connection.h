@@ -8,6 +8,7 @@
 #include <string>
 
 #include "capstan/base/status.h"
+#include "capstan/base/time.h"
 #include "capstan/transport/segment.h"
 
 namespace capstan::transport {
@@ -64,6 +65,10 @@ class Handler {
 // connection closed (then with the reason). Never from within send(); none is left when close() returns.
 using Sent = std::function<void(Status)>;
 
+// How long a peer may be silent in the middle of a payload, which over UCX moves by megabytes: eight of them
+// in this time is the slowest link that works.
+inline constexpr auto kPayloadPatience = std::chrono::seconds(10);
+
 // One end of an ordered, reliable connection. Owned by the thread that runs its EventLoop; not
 // thread-safe. Destroying it closes it. A message longer than the limits above, or one too many for a peer
 // that takes none (kMaxQueuedMessages), ends it: is_open() is false at once, on_closed comes from the loop.
@@ -89,6 +94,11 @@ class Connection {
   // and the destinations that place() gave are the handler's again.
   virtual void close() = 0;
   virtual bool is_open() const = 0;
+  // When something of the peer's last arrived, also in the middle of a payload; at first, when it was opened.
+  virtual TimePoint last_arrival() const = 0;
+  // A payload has begun to arrive and is not complete: on a slow link that can take long, and whatever the
+  // peer sent behind it waits.
+  virtual bool is_mid_payload() const = 0;
   // For messages to people: "127.0.0.1:4711", "local:4711".
   virtual std::string peer() const = 0;
   // "local", "ucx", "loopback"

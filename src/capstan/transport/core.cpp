@@ -23,6 +23,8 @@ class CoreConnection final : public Connection {
   bool shares_memory() const override { return core_->shares_memory(); }
   void close() override { core_->close(); }
   bool is_open() const override { return core_->is_open(); }
+  TimePoint last_arrival() const override { return core_->last_arrival(); }
+  bool is_mid_payload() const override { return core_->is_mid_payload(); }
   std::string peer() const override { return core_->peer(); }
   const char* kind() const override { return core_->kind(); }
 
@@ -103,6 +105,7 @@ void Core::finish(Sent sent, Status status) {
 }
 
 std::optional<Placement> Core::place(Bytes frame, std::size_t payload_bytes) {
+  note_arrival();
   const Placement placement = handler_->place(*outer_, frame, payload_bytes);
   if (!is_open()) return std::nullopt;
   if (placement.action == Placement::Action::kRefuse) {
@@ -117,6 +120,7 @@ std::optional<Placement> Core::place(Bytes frame, std::size_t payload_bytes) {
 }
 
 bool Core::deliver(Incoming incoming) {
+  note_arrival();
   handler_->on_frame(*outer_, std::move(incoming));
   return is_open();
 }

@@ -38,6 +38,8 @@ class Core : public std::enable_shared_from_this<Core> {
   void detach();  // the user's object is gone
   bool is_open() const { return open_ && !failing_; }
 
+  virtual TimePoint last_arrival() const { return last_arrival_; }
+  virtual bool is_mid_payload() const = 0;
   virtual bool shares_memory() const = 0;
   virtual std::string peer() const = 0;
   virtual const char* kind() const = 0;
@@ -61,6 +63,9 @@ class Core : public std::enable_shared_from_this<Core> {
   std::optional<Placement> place(Bytes frame, std::size_t payload_bytes);
   bool deliver(Incoming incoming);
 
+  // Bytes came. What is placed or delivered is noted anyway.
+  void note_arrival() { last_arrival_ = SteadyClock::now(); }
+
   bool has_handler() const { return handler_ != nullptr; }
   bool is_failing() const { return failing_; }
   EventLoop& loop() const { return loop_; }
@@ -71,6 +76,7 @@ class Core : public std::enable_shared_from_this<Core> {
   void report_closed();
 
   EventLoop& loop_;
+  TimePoint last_arrival_ = SteadyClock::now();
   Connection* outer_ = nullptr;
   Handler* handler_ = nullptr;
   bool open_ = true;

@@ -25,6 +25,8 @@ class FaultyCore final : public Core {
   FaultyCore(EventLoop& event_loop, std::unique_ptr<Connection> inner, const Faults& faults)
       : Core(event_loop), faults_(faults), random_(faults.seed), inlet_(*this), inner_(std::move(inner)) {}
 
+  TimePoint last_arrival() const override { return inner_->last_arrival(); }
+  bool is_mid_payload() const override { return inner_->is_mid_payload(); }
   bool shares_memory() const override { return inner_->shares_memory(); }
   std::string peer() const override { return inner_->peer(); }
   const char* kind() const override { return inner_->kind(); }

@@ -18,6 +18,7 @@ class LocalCore final : public Core {
  public:
   LocalCore(EventLoop& loop, UniqueFd socket, std::string peer);
 
+  bool is_mid_payload() const override { return state_ == State::kPayload; }
   bool shares_memory() const override { return true; }
   std::string peer() const override { return peer_; }
   const char* kind() const override { return "local"; }

@@ -25,6 +25,7 @@ void LocalCore::read() {
     Read got = read_some(socket_.get(), target);
     if (got.outcome == Read::Outcome::kNothingNow) return;
     if (got.outcome == Read::Outcome::kEnd) return end(Status::closed(peer_ + " closed the connection"));
+    note_arrival();
     const bool was_short = got.bytes < target.size();
     if (into_payload) {
       if (got.fd || got.surplus_fds) return end(Status::malformed("a descriptor came within a payload"));

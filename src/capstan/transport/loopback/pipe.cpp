@@ -73,6 +73,7 @@ class LoopbackCore final : public Core {
   LoopbackCore(EventLoop& event_loop, std::shared_ptr<Pipe> pipe, int end, bool shares, std::string name)
       : Core(event_loop), pipe_(std::move(pipe)), end_(end), shares_memory_(shares), name_(std::move(name)) {}
 
+  bool is_mid_payload() const override { return false; }  // they come at once
   bool shares_memory() const override { return shares_memory_; }
   std::string peer() const override { return "loopback:" + name_; }
   const char* kind() const override { return "loopback"; }

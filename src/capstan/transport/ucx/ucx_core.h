@@ -38,6 +38,7 @@ class UcxCore final : public Core {
  public:
   UcxCore(ContextImpl& context, Endpoint& endpoint, std::string peer);
 
+  bool is_mid_payload() const override { return receiving_ > 0 || pieces_missing_ > 0; }
   bool shares_memory() const override { return false; }
   std::string peer() const override { return peer_; }
   const char* kind() const override { return "ucx"; }

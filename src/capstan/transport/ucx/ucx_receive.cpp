@@ -16,6 +16,7 @@ constexpr std::size_t kReceivingAtOnce = 8;
 ucs_status_t UcxCore::on_arrival(Bytes header, void* data, std::size_t data_bytes, bool is_announced) {
   if (lost_) return UCS_OK;
   was_heard_ = true;
+  note_arrival();
   Prefix prefix;
   const bool is_whole = header.size() >= sizeof(prefix);
   if (is_whole) std::memcpy(&prefix, header.data(), sizeof(prefix));
@@ -178,6 +179,7 @@ void UcxCore::on_received(void* request, ucs_status_t status, size_t, void* user
   auto& arrival = *static_cast<Arrival*>(user_data);
   const auto self = std::exchange(arrival.keeper, nullptr);
   --self->receiving_;
+  self->note_arrival();
   arrival.state = Arrival::State::kComplete;
   if (status != UCS_OK && self->endpoint_ != nullptr) self->on_lost(status);
   if (status != UCS_OK) arrival.state = Arrival::State::kMissing;  // never to be delivered
