@@ -115,6 +115,14 @@ TEST(Membership, ANumberOfServersThatIsNotTheJobsIsRefused) {
               HasSubstr("this job has 2 servers"));
 }
 
+// More connections than the server keeps of those who have not joined.
+TEST(Membership, ACrowdOfStrangersKeepsNobodyOut) {
+  LoopbackCluster cluster(true, patient(2));
+  std::vector<std::unique_ptr<RawPeer>> crowd;
+  for (int i = 0; i < 100; ++i) crowd.push_back(std::make_unique<RawPeer>(cluster.network(), "0"));
+  expect_job_goes_on(cluster, 2);
+}
+
 TEST(Membership, BadBytesFromAStrangerEndHisConnectionOnly) {
   LoopbackCluster cluster(true, patient(2));
   const std::vector<std::vector<std::byte>> bad = {

@@ -34,6 +34,7 @@ inline server::ServerOptions job(std::uint32_t workers, std::uint32_t servers, c
   options.optimizer.lr = 0.1;
   options.optimizer.momentum = 0.9;
   options.threads = 2;
+  options.inline_elements = 0;  // small as the model is, updates run on the pool
   return options;
 }
 
@@ -41,10 +42,14 @@ inline server::ServerOptions job(std::uint32_t workers, std::uint32_t servers, c
 struct Life {
   std::vector<std::uint64_t> applied;   // for each of its pushes: the version it became part of
   std::vector<std::uint64_t> based_on;  // and the version it was computed on
-  std::vector<float> weights;           // last
+  std::vector<std::uint64_t> versions;  // and, for the first ones, the version of the weights that came back
+  std::vector<std::vector<float>> seen;
+  std::vector<float> weights;  // last
   Status failure;
   bool stopped = false;
 };
+
+constexpr std::uint64_t kKept = 100;
 
 enum class End { kLeaves, kDies };
 
@@ -68,6 +73,9 @@ inline Life live(LoopbackCluster& cluster, client::Connector connector, std::uin
     if (!update) break;
     life.applied.push_back(update->applied.value);
     life.based_on.push_back(based_on);
+    if (step >= kKept) continue;
+    life.versions.push_back(update->version.value);
+    life.seen.emplace_back(worker.weights().begin(), worker.weights().end());
   }
   if (!update) {
     life.failure = update.status();
@@ -106,8 +114,16 @@ inline std::vector<std::vector<float>> run(LoopbackCluster& cluster, std::uint32
   return seen;
 }
 
+inline void expect_near(const std::vector<float>& seen, const std::vector<double>& expected) {
+  ASSERT_EQ(seen.size(), expected.size());
+  for (std::size_t i = 0; i < seen.size(); ++i) {
+    ASSERT_NEAR(seen[i], expected[i], 1e-5 * std::max(1.0, std::abs(expected[i]))) << "element " << i;
+  }
+}
+
 // SGD in double, one update per version, of the mean of the gradients that became part of it; damped, with
-// the learning rate divided by 1 + the updates since the weights on which the gradient was computed.
+// the learning rate divided by 1 + the updates since the weights on which the gradient was computed. Whatever
+// a worker saw must have been one version, whole.
 inline std::vector<double> replay(const std::vector<Life>& lives, bool damped = false) {
   std::map<std::uint64_t, std::vector<std::pair<std::uint32_t, std::uint64_t>>> pushes;
   for (std::uint32_t r = 0; r < lives.size(); ++r) {
@@ -129,6 +145,11 @@ inline std::vector<double> replay(const std::vector<Life>& lives, bool damped = 
       m[i] = 0.9 * m[i] + g / static_cast<double>(merged.size());
       w[i] -= lr * m[i];
     }
+    for (const auto& life : lives) {
+      for (std::size_t i = 0; i < life.seen.size(); ++i) {
+        if (life.versions[i] == version) expect_near(life.seen[i], w);
+      }
+    }
   }
   return w;
 }
@@ -140,13 +161,6 @@ inline std::vector<double> reference(std::uint32_t workers, std::uint64_t steps)
     for (std::uint64_t step = 0; step < steps; ++step) life.applied.push_back(step + 1);
   }
   return replay(lives);
-}
-
-inline void expect_near(const std::vector<float>& seen, const std::vector<double>& expected) {
-  ASSERT_EQ(seen.size(), expected.size());
-  for (std::size_t i = 0; i < seen.size(); ++i) {
-    ASSERT_NEAR(seen[i], expected[i], 1e-5 * std::max(1.0, std::abs(expected[i]))) << "element " << i;
-  }
 }
 
 inline std::uint64_t applied_pushes(const std::vector<Life>& lives) {

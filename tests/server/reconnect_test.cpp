@@ -151,7 +151,7 @@ TEST(Reconnect, TheNewConnectionTakesOverFromTheOld) {
   EXPECT_EQ(cluster.report().version.value, 1u);
 }
 
-TEST(Reconnect, APushSentTwiceIsAnsweredTwiceAndCountsOnce) {
+TEST(Reconnect, APushSentAgainCountsOnceAndIsAnsweredOnAPull) {
   auto options = job(1, 1, "async");
   options.silence = std::chrono::seconds(30);
   LoopbackCluster cluster(false, options);
@@ -171,12 +171,71 @@ TEST(Reconnect, APushSentTwiceIsAnsweredTwiceAndCountsOnce) {
   RawPeer second(cluster.network(), "0");
   ASSERT_TRUE(second.join(cluster.token(), join));
   second.send(push, gradients);
+  second.send(wire::Pull{77, {}});
   const auto answer = second.next<wire::Weights>();
   ASSERT_TRUE(answer);
+  EXPECT_EQ(answer->request, 77u);
   EXPECT_EQ(answer->applied.value, 1u);
   second.send(wire::Leave{});
   EXPECT_EQ(cluster.outcome(), Server::Outcome::kFinished);
   EXPECT_EQ(cluster.report().version.value, 1u);
+}
+
+// A worker that was given up and comes back as if nothing had happened: its engine no longer knows it.
+TEST(Reconnect, WhoWasGivenUpIsNotTakenInAgain) {
+  auto options = patient(2, 1, "async");
+  LoopbackCluster cluster(false, options);
+  auto peer = std::make_unique<RawPeer>(cluster.network(), "0");
+  ASSERT_TRUE(peer->join(cluster.token(), worker_join(1, 5)));
+  peer.reset();
+  std::this_thread::sleep_for(std::chrono::milliseconds(600));  // longer than it may stay away
+  RawPeer again(cluster.network(), "0");
+  ASSERT_TRUE(again.shake_hands(cluster.token()));
+  again.send(worker_join(1, 5));
+  EXPECT_EQ(again.wait_closed(), "the other parts of the job consider this worker lost");
+  const auto life = live(cluster, cluster.connector(), 0, 5);
+  EXPECT_TRUE(life.failure) << life.failure.message();
+  EXPECT_EQ(cluster.outcome(), Server::Outcome::kFinished);
+}
+
+// Joined was lost on the way to a worker that leaves the choice of its rank to the server.
+TEST(Reconnect, WhoAsksAgainForAnyRankGetsTheSame) {
+  LoopbackCluster cluster(false, patient(2, 1, "async"));
+  RawPeer first(cluster.network(), "0");
+  ASSERT_EQ(first.join(cluster.token(), worker_join({}, 5))->member.index, 0u);
+  RawPeer second(cluster.network(), "0");
+  EXPECT_EQ(second.join(cluster.token(), worker_join({}, 5))->member.index, 0u);
+  RawPeer other(cluster.network(), "0");
+  EXPECT_EQ(other.join(cluster.token(), worker_join({}, 6))->member.index, 1u);
+}
+
+// A worker leaves a follower twice, and is lost to the leader in the meantime.
+TEST(Reconnect, LeavingTwiceTouchesNothingThatIsGone) {
+  LoopbackCluster cluster(false, patient(2, 2, "async"));
+  auto at_leader = join_in_time(cluster, "0", worker_join(1, 5));
+  ASSERT_TRUE(at_leader);
+  for (int i = 0; i < 2; ++i) {
+    const auto at_follower = join_in_time(cluster, "1", worker_join(1, 5));
+    ASSERT_TRUE(at_follower);
+    at_follower->send(wire::Leave{});
+    EXPECT_TRUE(at_follower->next<wire::Leave>());
+    EXPECT_TRUE(at_follower->wait_closed());
+  }
+  std::this_thread::sleep_for(std::chrono::milliseconds(250));  // time for ended sessions to go
+  at_leader.reset();
+  const auto life = live(cluster, cluster.connector(), 0, 5);
+  EXPECT_TRUE(life.failure) << life.failure.message();
+  EXPECT_EQ(cluster.outcome(), Server::Outcome::kFinished);
+  EXPECT_EQ(cluster.outcome(1), Server::Outcome::kFinished);
+}
+
+// What a follower holds of a life that the leader has forgotten does not block the next one.
+TEST(Reconnect, AnOldLifeAtAFollowerGivesWayToTheNext) {
+  LoopbackCluster cluster(true, patient(1, 2, "async"));
+  { ASSERT_TRUE(join_in_time(cluster, "1", worker_join(0, 5))); }
+  const auto life = live(cluster, cluster.connector(), 0, 5);
+  EXPECT_TRUE(life.failure) << life.failure.message();
+  EXPECT_EQ(cluster.outcome(), Server::Outcome::kFinished);
 }
 
 // A broken connection of an observer: its questions are asked again, also of servers it still reaches.

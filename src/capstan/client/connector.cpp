@@ -2,7 +2,9 @@
 
 #include <charconv>
 #include <cstring>
+#include <map>
 #include <memory>
+#include <optional>
 
 #include <arpa/inet.h>
 #include <fmt/format.h>
@@ -35,6 +37,41 @@ bool is_loopback(const sockaddr* a) {
          IN6_IS_ADDR_LOOPBACK(&reinterpret_cast<const sockaddr_in6*>(a)->sin6_addr);
 }
 
+using Addresses = std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)>;
+
+bool is_here(const Addresses& addresses) {
+  ifaddrs* list = nullptr;
+  if (::getifaddrs(&list) != 0) return false;
+  const std::unique_ptr<ifaddrs, decltype(&::freeifaddrs)> interfaces(list, ::freeifaddrs);
+  for (const auto* a = addresses.get(); a; a = a->ai_next) {
+    if (is_loopback(a->ai_addr)) return true;
+    for (const auto* i = interfaces.get(); i; i = i->ifa_next) {
+      if (same_address(a->ai_addr, i->ifa_addr)) return true;
+    }
+  }
+  return false;
+}
+
+// Where a host is.
+struct Place {
+  std::string number;  // its address in figures, in brackets where it has colons
+  bool is_here = false;
+};
+
+std::optional<Place> find(const std::string& host) {
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  if (::getaddrinfo(host.c_str(), nullptr, &hints, &found) != 0) return {};
+  const Addresses addresses(found, ::freeaddrinfo);
+  char number[NI_MAXHOST];
+  if (::getnameinfo(found->ai_addr, found->ai_addrlen, number, sizeof number, nullptr, 0, NI_NUMERICHOST) !=
+      0)
+    return {};
+  const bool has_colons = found->ai_family == AF_INET6;
+  return Place{has_colons ? fmt::format("[{}]", number) : number, is_here(addresses)};
+}
+
 }  // namespace
 
 TransportChoice parse_transport(const std::string& text) {
@@ -62,37 +99,37 @@ HostPort parse_address(const std::string& address) {
 }
 
 bool is_this_host(const std::string& host) {
-  addrinfo* found = nullptr;
-  if (::getaddrinfo(host.c_str(), nullptr, nullptr, &found) != 0) return false;
-  const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> addresses(found, ::freeaddrinfo);
-  ifaddrs* list = nullptr;
-  if (::getifaddrs(&list) != 0) return false;
-  const std::unique_ptr<ifaddrs, decltype(&::freeifaddrs)> interfaces(list, ::freeifaddrs);
-  for (const auto* a = addresses.get(); a; a = a->ai_next) {
-    if (is_loopback(a->ai_addr)) return true;
-    for (const auto* i = interfaces.get(); i; i = i->ifa_next) {
-      if (same_address(a->ai_addr, i->ifa_addr)) return true;
-    }
-  }
-  return false;
+  const auto place = find(host);
+  return place && place->is_here;
 }
 
 Connector make_connector(TransportChoice choice) {
-  // One UCX context serves all connections of a loop; it opens with the first that needs it.
-  auto context = std::make_shared<std::unique_ptr<transport::ucx::Context>>();
-  return [choice, context](transport::EventLoop& loop,
-                           const std::string& address) -> Result<std::unique_ptr<transport::Connection>> {
+  struct State {
+    // One UCX context serves all connections of a loop; it opens with the first that needs it.
+    std::unique_ptr<transport::ucx::Context> ucx;
+    // Names are looked up once: a lookup may take seconds, and whoever comes back has less than one.
+    std::map<std::string, Place> places;
+  };
+  return [choice, state = std::make_shared<State>()](
+             transport::EventLoop& loop,
+             const std::string& address) -> Result<std::unique_ptr<transport::Connection>> {
     const auto [host, port] = parse_address(address);
-    const bool here = is_this_host(host);
-    if (choice == TransportChoice::kLocal && !here) {
+    auto known = state->places.find(host);
+    if (known == state->places.end()) {
+      const auto place = find(host);
+      if (!place) return Status::unavailable(fmt::format("cannot find host \"{}\"", host));
+      known = state->places.emplace(host, *place).first;
+    }
+    const auto& place = known->second;
+    if (choice == TransportChoice::kLocal && !place.is_here) {
       throw UserError(fmt::format("--transport local reaches only this host, and {} is another", host));
     }
-    if (choice != TransportChoice::kUcx && here) {
+    if (choice != TransportChoice::kUcx && place.is_here) {
       auto connection = transport::local::connect(loop, port);
       if (connection || choice == TransportChoice::kLocal) return connection;
     }
-    if (!*context) *context = transport::ucx::Context::open(loop);
-    return (*context)->connect(address);
+    if (!state->ucx) state->ucx = transport::ucx::Context::open(loop);
+    return state->ucx->connect(fmt::format("{}:{}", place.number, port));
   };
 }
 

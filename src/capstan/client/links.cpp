@@ -70,6 +70,7 @@ class Links::Link final : public transport::Handler {
   TimePoint retry_until;              // while broken: when to give up
   Duration patience = kJoinPatience;  // for the next attempt
   std::uint64_t attempt = 0;
+  bool is_dismissed = false;
 
  private:
   transport::Placement place(transport::Connection&, transport::Bytes frame, std::size_t bytes) override {
@@ -137,6 +138,10 @@ Links::~Links() {
   driver_.with_lock([this] { close(); });
 }
 
+void Links::dismissed(std::size_t server) {
+  links_[server]->is_dismissed = true;
+}
+
 void Links::close() {
   ending_ = true;
   if (timer_) driver_.loop().cancel(*timer_);
@@ -165,17 +170,17 @@ Status Links::join(const std::vector<wire::Tensor>& layout) {
   layout_ = layout;
   for (std::size_t i = 0; i < options_.servers.size(); ++i) {
     if (auto bad = join_one(i, deadline); !bad.is_ok()) return bad;
-    if (i == 0) {
+    if (i > 0) continue;
+    const auto servers = driver_.with_lock([this] {
       index_ = joined(0).member.index;
-      if (joined(0).servers != options_.servers.size()) {
-        return Status::refused(fmt::format("{}: this job has {} servers, but {} were named",
-                                           options_.servers[0], joined(0).servers, options_.servers.size()));
-      }
       // From now on the leader expects signs of life, however long the other servers take.
-      driver_.with_lock([this] {
-        last_beat_ = SteadyClock::now();
-        beat();
-      });
+      last_beat_ = SteadyClock::now();
+      beat();
+      return joined(0).servers;
+    });
+    if (servers != options_.servers.size()) {
+      return Status::refused(fmt::format("{}: this job has {} servers, but {} were named",
+                                         options_.servers[0], servers, options_.servers.size()));
     }
   }
   return Status::ok();
@@ -202,14 +207,16 @@ void Links::start(Link& link) {
   auto connection = connector_(driver_.loop(), options_.servers[link.server()]);
   if (!connection) return broken(link, connection.status());
   link.adopt(std::move(*connection));
-  driver_.loop().call_at(SteadyClock::now() + link.patience, [this, &link, attempt = link.attempt] {
+  // Whoever comes back later than the server waits for him is lost anyway.
+  const auto give_up = SteadyClock::now() + link.patience;
+  driver_.loop().call_at(std::min(give_up, link.retry_until), [this, &link, attempt = link.attempt] {
     if (!ending_ && attempt == link.attempt && !link.is_joined()) link.end(Status::timeout("no answer"));
   });
   link.patience *= 2;
 }
 
 void Links::broken(Link& link, Status why) {
-  if (ending_ || !failure_.is_ok()) return;
+  if (ending_ || link.is_dismissed || !failure_.is_ok()) return;
   const auto now = SteadyClock::now();
   const bool in_service = link.is_joined();
   const bool same_host = link.connection() && link.connection()->shares_memory();

@@ -65,6 +65,8 @@ class Links {
 
   // Once not ok, the job is over for this client; it says why.
   const Status& failure() const { return failure_; }
+  // This server has said good-bye: its connection may end.
+  void dismissed(std::size_t server);
   // Ends all connections.
   void close();
 

@@ -8,6 +8,8 @@ namespace capstan::client {
 namespace {
 
 constexpr auto kFarewellPatience = std::chrono::seconds(1);
+// Requests of pulls are numbered from here, those of pushes are their sequence numbers.
+constexpr std::uint64_t kPullRequests = std::uint64_t{1} << 63;
 
 }  // namespace
 
@@ -78,26 +80,36 @@ void WorkerClient::on_joined(std::size_t server, std::optional<transport::Segmen
   share_memory(server);
   if (!farewells_.empty()) links_.send(server, wire::Leave{});
   if (brings_initial_) send_initial_weights(server);
-  if (waiting_ && !answered_[server]) ask(server);
+  if (!waiting_) return;
+  if (push_) send_push(server);
+  pull_anew();
 }
 
-void WorkerClient::ask(std::size_t server) {
-  if (!push_) {
-    if (server == 0) links_.send(0, wire::Pull{0, {}});
-  } else if (links_.shares_memory(server)) {
+void WorkerClient::send_push(std::size_t server) {
+  if (links_.shares_memory(server)) {
     links_.send(server, *push_);
   } else {
     links_.send(server, *push_, gradients().subspan(range(server).begin, range(server).size()));
   }
 }
 
+// Asks for weights under a number of its own: from now on only answers to this request count, which all
+// servers give at one version.
+void WorkerClient::pull_anew() {
+  request_ = kPullRequests + ++pulls_;
+  std::fill(answered_.begin(), answered_.end(), false);
+  links_.send(0, wire::Pull{request_, {}});
+}
+
 Result<Update> WorkerClient::exchange(std::optional<wire::Push> push) {
   const auto begin = SteadyClock::now();
   driver_.with_lock([&] {
     push_ = push;
-    std::fill(answered_.begin(), answered_.end(), false);
     waiting_ = true;
-    for (std::size_t s = 0; s < links_.size(); ++s) ask(s);
+    if (!push_) return pull_anew();
+    request_ = push_->sequence.value;
+    std::fill(answered_.begin(), answered_.end(), false);
+    for (std::size_t s = 0; s < links_.size(); ++s) send_push(s);
   });
   // No deadline of its own: a slow worker may hold up the others for long. Silent servers are found by
   // their missing heartbeats, which end this wait as a failure.
@@ -147,9 +159,7 @@ transport::Placement WorkerClient::on_payload(std::size_t server, const wire::Me
   const auto* weights = std::get_if<wire::Weights>(&message);
   if (!weights || !weights_ || bytes != range(server).size() * sizeof(float))
     return transport::Placement::refuse();
-  if (!waiting_ || answered_[server] || weights->request != (push_ ? push_->sequence.value : 0)) {
-    return transport::Placement::discard();
-  }
+  if (!waiting_ || answered_[server] || weights->request != request_) return transport::Placement::discard();
   return transport::Placement::receive(std::as_writable_bytes(weights_->receivable(range(server))));
 }
 
@@ -159,11 +169,12 @@ void WorkerClient::on_message(std::size_t server, const wire::Message& message) 
     for (std::size_t s = 0; s < links_.size(); ++s) send_initial_weights(s);
     return;
   }
-  if (std::holds_alternative<wire::Leave>(message) && !farewells_.empty()) farewells_[server] = true;
+  if (std::holds_alternative<wire::Leave>(message) && !farewells_.empty()) {
+    farewells_[server] = true;
+    links_.dismissed(server);
+  }
   const auto* weights = std::get_if<wire::Weights>(&message);
-  if (!weights || !waiting_ || answered_[server]) return;
-  if (weights->request != (push_ ? push_->sequence.value : 0))
-    return;  // the answer to something older, sent twice
+  if (!weights || !waiting_ || answered_[server] || weights->request != request_) return;
   answered_[server] = true;
   if (server == 0) answer_ = *weights;
   waiting_ = !std::ranges::all_of(answered_, std::identity{});

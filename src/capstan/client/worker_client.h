@@ -64,7 +64,8 @@ class WorkerClient final : private Links::Events {
 
   Status prepare();
   Range range(std::size_t server) const;
-  void ask(std::size_t server);
+  void send_push(std::size_t server);
+  void pull_anew();
   void share_memory(std::size_t server);
   void send_initial_weights(std::size_t server);
   Result<Update> exchange(std::optional<wire::Push> push);
@@ -80,6 +81,8 @@ class WorkerClient final : private Links::Events {
 
   // The request that is under way, and who has answered it.
   std::optional<wire::Push> push_;  // none: the first pull
+  std::uint64_t request_ = 0;       // only answers to this count
+  std::uint64_t pulls_ = 0;
   std::vector<bool> answered_;
   wire::Weights answer_;
   bool waiting_ = false;

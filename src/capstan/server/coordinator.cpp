@@ -30,6 +30,13 @@ Result<wire::Member> Coordinator::admit(Role role, std::optional<std::uint32_t> 
     return wire::Member{role, next_server_++};
   }
   if (!index) {
+    // It may have been given a place already, and not have heard of it.
+    const auto again = std::ranges::find_if(workers_, [&](const Worker& w) {
+      return w.row.state != WorkerState::kAbsent && w.incarnation == incarnation;
+    });
+    if (again != workers_.end()) index = static_cast<std::uint32_t>(again - workers_.begin());
+  }
+  if (!index) {
     const auto free =
         std::ranges::find(workers_, WorkerState::kAbsent, [](const Worker& w) { return w.row.state; });
     if (free == workers_.end()) {
@@ -49,6 +56,9 @@ Result<wire::Member> Coordinator::admit(Role role, std::optional<std::uint32_t> 
   if (worker.row.state == WorkerState::kLeft) {
     return Status::refused(fmt::format("worker {} has finished its part of this job", *index));
   }
+  if (worker.row.state == WorkerState::kLost && worker.incarnation == incarnation) {
+    return Status::refused("the other parts of the job consider this worker lost");
+  }
   if (!comes_back) {
     worker = Worker{};
     worker.row.state = WorkerState::kLive;
@@ -65,16 +75,11 @@ void Coordinator::initialized(ServerId server) {
 
 void Coordinator::pushed(const wire::Push& push) {
   auto& worker = workers_[push.worker.value];
-  if (push.sequence <= worker.push.sequence) {
-    // Sent again after a broken connection. If its update has happened, its answer may have been lost too.
-    if (worker.counted && push.sequence == worker.push.sequence && engine_.is_live(push.worker)) {
-      worker.pull_request.reset();
-      carry_out(engine_.pull(push.worker));
-    }
-    return;
-  }
+  if (push.sequence <= worker.push.sequence)
+    return;  // sent again; a Pull follows, if the answer got lost too
   worker.push = push;
   worker.counted = false;
+  worker.pull_request.reset();
   hold(worker, ServerId{0}, push.sequence);
 }
 
@@ -99,7 +104,6 @@ void Coordinator::count_push(Worker& worker) {
   const auto& push = worker.push;
   if (!engine_.is_live(push.worker)) return;
   worker.counted = true;
-  worker.pull_request.reset();
   auto& row = worker.row;
   row.clock = push.clock;
   row.loss = push.loss;
@@ -112,6 +116,7 @@ void Coordinator::count_push(Worker& worker) {
 
 void Coordinator::pull(const wire::Member& member, const wire::Pull& pull) {
   if (member.role != Role::kWorker) {
+    std::erase_if(observations_, [&](const Observation& o) { return o.member == member; });
     observations_.push_back({member, pull});
     answer_observers();
     return;
@@ -119,7 +124,9 @@ void Coordinator::pull(const wire::Member& member, const wire::Pull& pull) {
   auto& worker = workers_[member.index];
   worker.pull_request = pull.request;
   if (engine_.is_live({member.index})) {
-    carry_out(engine_.pull({member.index}));
+    // Its newest push is answered by the weights that it becomes part of, also where a server still lacks it.
+    const bool push_is_coming = worker.push.sequence != Sequence{} && !worker.counted;
+    if (!push_is_coming) carry_out(engine_.pull({member.index}));
     return;
   }
   // Asked before: the connection broke since, and the question or its answer may have been lost with it.

@@ -55,7 +55,12 @@ Server::~Server() {
 void Server::accept(std::unique_ptr<transport::Connection> connection) {
   const auto strangers =
       std::ranges::count_if(sessions_, [](const auto& s) { return !s->ended() && !s->member(); });
-  if (static_cast<std::size_t>(strangers) >= kMaxStrangers) return;  // destroying it closes it
+  if (static_cast<std::size_t>(strangers) >= kMaxStrangers) {
+    // The oldest has had time enough: nobody who knows the token needs more than a moment.
+    const auto oldest =
+        std::ranges::find_if(sessions_, [](const auto& s) { return !s->ended() && !s->member(); });
+    (*oldest)->end(Status::timeout("too many strangers at the door"));
+  }
   SessionEvents& events = *this;
   sessions_.push_back(std::make_unique<Session>(std::move(connection), options_.token, events));
 }
@@ -186,12 +191,6 @@ void Server::welcome_worker(Session& session, const wire::Join& join, const wire
   } else {
     session.send(joined);
   }
-  // The answer may have been lost with the connection, and the leader, whose own connection may be whole,
-  // will not order it again.
-  if (comes_back && leader_ && entry.last_reply) {
-    entry.last_reply->version = ordered_;
-    deliver_to_worker(entry, *entry.last_reply);
-  }
 }
 
 // ---- members that end ----
@@ -230,7 +229,11 @@ void Server::member_gone(const wire::Member& member, Incarnation incarnation, bo
     return leader_->send(wire::Gone{member, incarnation, lost});  // the leader answers with its own Gone
   if (member.index >= workers_) return;
   const auto current = coordinator_->incarnation(member.index);
-  if (incarnation != Incarnation{} && incarnation != current) return;  // late news of an earlier life
+  if (incarnation != Incarnation{} && incarnation != current) {
+    // Late news of an earlier life: nothing new here, but whoever still has something of it may let go.
+    for (auto* s : sessions_of(Role::kServer)) s->send(wire::Gone{member, incarnation, lost});
+    return;
+  }
   coordinator_->gone(member, lost);
   for (auto* s : sessions_of(Role::kServer)) s->send(wire::Gone{member, current, lost});
   forget_worker(member.index, current, lost);
@@ -244,7 +247,12 @@ void Server::forget_worker(std::uint32_t rank, Incarnation incarnation, bool los
   // may still be on its way into it.
   const auto worker = std::move(entry->second);
   entries_.erase(entry);
-  if (worker.session && lost) worker.session->refuse("the other parts of the job consider this worker lost");
+  if (!worker.session) return;
+  if (lost) {
+    worker.session->refuse("the other parts of the job consider this worker lost");
+  } else {
+    dismiss(*worker.session);
+  }
 }
 
 void Server::tick() {

@@ -23,6 +23,7 @@ struct ServerOptions {
   optimizer::Options optimizer;
   optimizer::Schedule schedule;
   unsigned threads = 1;
+  std::size_t inline_elements = ShardExecutor::kInlineElements;  // passes up to this size need no thread
   cluster::Token token;
   Duration handshake = std::chrono::seconds(5);          // from connecting to Join, or to the leader's answer
   Duration silence = std::chrono::milliseconds(1500);    // a member that says nothing for so long is lost
@@ -62,10 +63,9 @@ class Server final : private SessionEvents, private LeaderLink::Events {
     TimePoint broken_at;
     Incarnation incarnation;
     std::shared_ptr<WorkerArena> arena;
-    Sequence staged;                          // newest push held here
-    const Session* staged_on = nullptr;       // where it came; null after a broken connection
-    bool in_use = false;                      // that push waits for its order
-    std::optional<wire::Weights> last_reply;  // what the leader last ordered for it
+    Sequence staged;                     // newest push held here
+    const Session* staged_on = nullptr;  // where it came; null after a broken connection
+    bool in_use = false;                 // that push waits for its order
     bool leaving = false;
   };
 
@@ -83,6 +83,7 @@ class Server final : private SessionEvents, private LeaderLink::Events {
   Status take(Session& session, const wire::Initialize&, std::size_t payload_bytes);
   Status take_as_leader(Session& session, const wire::Message& message);
   void take_leave(Session& session);
+  void dismiss(Session& session);  // a worker that is done
   Status check_push(const Session& session, const wire::Push& push) const;
 
   Status admit(const wire::Join& join, wire::Member& member);

@@ -15,7 +15,7 @@ void Server::make_shard() {
   weights_ = transport::Segment::create(bytes, transport::Segment::PeerMay::kRead);
   executor_ = std::make_unique<ShardExecutor>(
       loop_, std::make_unique<store::DenseShard>(weights_.floats().first(range_.size()), optimizer_),
-      options_.threads);
+      options_.threads, options_.inline_elements);
 }
 
 // ---- payloads ----
@@ -85,13 +85,17 @@ void Server::on_message(Session& session, Arrival arrival) {
 // A worker says it again where it did not hear the answer.
 void Server::take_leave(Session& session) {
   const auto member = *session.member();
+  dismiss(session);
+  const auto entry = entries_.find(member.index);
+  if (entry == entries_.end() || entry->second.session != &session) return;
+  entry->second.session = nullptr;
+  entry->second.leaving = true;
+  if (coordinator_) member_gone(member, entry->second.incarnation, false);
+}
+
+void Server::dismiss(Session& session) {
   session.send(wire::Leave{});
   session.abandon();
-  auto* entry = entry_of(member);
-  if (!entry) return;
-  entry->leaving = true;
-  entry->session = nullptr;
-  if (coordinator_) member_gone(member, entry->incarnation, false);
 }
 
 Status Server::take(Session& session, const wire::Push& push, std::size_t payload_bytes) {
@@ -222,11 +226,8 @@ void Server::carry_out(const wire::DeliverOrder& order) {
     return on_leader_lost(Status::malformed("it ordered a delivery before there were weights"));
   if (order.member.role == Role::kObserver) return deliver_to_observer(order.member, order.reply);
   const auto entry = entries_.find(order.member.index);
-  if (entry != entries_.end()) {
-    entry->second.last_reply = order.reply;
-    // A worker whose connection is broken asks again when it is back.
-    if (entry->second.session) deliver_to_worker(entry->second, order.reply);
-  }
+  // A worker whose connection is broken asks again when it is back.
+  if (entry != entries_.end() && entry->second.session) deliver_to_worker(entry->second, order.reply);
   if (started_at_ == TimePoint()) started_at_ = SteadyClock::now();
 }
 

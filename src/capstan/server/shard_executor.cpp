@@ -5,17 +5,13 @@
 #include "capstan/kernels/denormals.h"
 
 namespace capstan::server {
-namespace {
-
-// A pass that touches no more than this many elements runs on the event thread: waking another one would
-// take longer.
-constexpr std::size_t kInlineElements = 32 * 1024;
-
-}  // namespace
-
 ShardExecutor::ShardExecutor(transport::EventLoop& loop, std::unique_ptr<store::DenseShard> shard,
-                             unsigned threads)
-    : loop_(loop), shard_(std::move(shard)), self_(std::make_shared<ShardExecutor*>(this)), pool_(threads) {
+                             unsigned threads, std::size_t inline_elements)
+    : loop_(loop),
+      shard_(std::move(shard)),
+      inline_elements_(inline_elements),
+      self_(std::make_shared<ShardExecutor*>(this)),
+      pool_(threads) {
   // As on the pool's threads: a weight must not depend on where its pass ran.
   kernels::flush_denormals_on_this_thread();
 }
@@ -65,7 +61,7 @@ void ShardExecutor::pump() {
     const auto& first = pass->operations.front();
     const bool touches = first.is_apply || !pass->destinations.empty();
     const auto elements = shard_->weights().size() * (first.contributions.size() + pass->destinations.size());
-    if (!touches || elements <= kInlineElements) {
+    if (!touches || elements <= inline_elements_) {
       for (std::size_t i = 0; touches && i < shard_->chunks(); ++i) run_piece(*pass, i);
       finish(*pass);
       continue;

@@ -21,7 +21,12 @@ class ShardExecutor {
   using Done = std::function<void()>;
   using KeepAlive = std::shared_ptr<const void>;  // owner of memory that an operation touches
 
-  ShardExecutor(transport::EventLoop& loop, std::unique_ptr<store::DenseShard> shard, unsigned threads);
+  // A pass that touches no more than this many elements runs on the event thread: waking another one would
+  // take longer.
+  static constexpr std::size_t kInlineElements = std::size_t{32} * 1024;
+
+  ShardExecutor(transport::EventLoop& loop, std::unique_ptr<store::DenseShard> shard, unsigned threads,
+                std::size_t inline_elements = kInlineElements);
 
   // Makes version before + 1, at this multiple of the learning rate. The gradients are read until `done`
   // runs.
@@ -62,6 +67,7 @@ class ShardExecutor {
 
   transport::EventLoop& loop_;
   std::unique_ptr<store::DenseShard> shard_;
+  const std::size_t inline_elements_;
   std::deque<Operation> queue_;
   std::size_t pins_ = 0;
   bool busy_ = false;
