@@ -50,19 +50,53 @@ TEST(BenchWire, EveryStrategyOptimizerAndTransportGivesTheWeightsOfPlainArithmet
   }
 }
 
-TEST(BenchWire, ALostServerIsCode3) {
-  const Folder folder;
-  Program run(folder, {"bench", "wire", "--json", "--iterations=10000000"});
-  ASSERT_TRUE(run.said("iterations")) << run.errors();
-  std::vector<pid_t> servers;
-  for (int i = 0; servers.empty() && i < 500; ++i) {
-    servers = run.children(" serve ");
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+class LongBench : public ::testing::Test {
+ protected:
+  // The children of this kind, once there are so many.
+  std::vector<pid_t> children(const std::string& kind, std::size_t count) {
+    std::vector<pid_t> found;
+    for (int i = 0; found.size() < count && i < 1000; ++i) {
+      found = run_.children(kind);
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+    return found;
   }
+
+  const Folder folder_;
+  const fs::path logs_ = folder_ / "tmp";
+  const bool made_ = fs::create_directory(logs_);
+  Program run_{folder_,
+               {"bench", "wire", "--json", "--iterations=10000000", "--workers=2"},
+               {"TMPDIR=" + logs_.string()}};
+};
+
+TEST_F(LongBench, ALostServerIsCode3) {
+  ASSERT_EQ(children("--as-worker", 2).size(), 2u);
+  const auto servers = children(" serve ", 1);
   ASSERT_EQ(servers.size(), 1u);
   ::kill(servers[0], SIGKILL);
-  EXPECT_EQ(run.exit_code(), 3) << run.errors();
-  EXPECT_EQ(run.json()["ok"], false);
+  EXPECT_EQ(run_.exit_code(), 3) << run_.errors();
+  EXPECT_EQ(run_.json()["ok"], false);
+}
+
+TEST_F(LongBench, AStoppedWorkerEndsIt) {
+  const auto workers = children("--as-worker", 2);
+  ASSERT_EQ(workers.size(), 2u);
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));  // time to join
+  ::kill(workers[1], SIGSTOP);
+  EXPECT_EQ(run_.exit_code(), 1) << run_.errors();
+  EXPECT_THAT(run_.errors(), HasSubstr("worker 1 is lost"));
+  EXPECT_TRUE(all_ended(workers));
+}
+
+TEST_F(LongBench, AnInterruptEndsItAndLeavesNothing) {
+  const auto workers = children("--as-worker", 2);
+  ASSERT_EQ(workers.size(), 2u);
+  run_.child().signal(SIGTERM);
+  EXPECT_EQ(run_.exit_code(), 130) << run_.errors();
+  EXPECT_EQ(run_.json()["ok"], false);
+  EXPECT_TRUE(all_ended(workers));
+  EXPECT_TRUE(fs::is_empty(logs_));
 }
 
 TEST(BenchWire, WrongInputIsSaid) {

@@ -59,6 +59,34 @@ TEST_F(ByHand, AFollowerTakesItsShare) {
   EXPECT_EQ(follower.exit_code(), 0) << follower.errors();
 }
 
+TEST_F(ByHand, AFollowerMayStartFirst) {
+  const auto port = std::to_string(20000 + ::getpid() % 30000);
+  auto follower = serve({"--leader=127.0.0.1:" + port});
+  const auto second = address_of(follower);
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  auto leader = serve({"--workers=1", "--servers=2", "--listen=127.0.0.1:" + port});
+  const auto first = address_of(leader);
+  ASSERT_FALSE(first.empty()) << leader.errors();
+  auto worker = work(first + "," + second);
+  EXPECT_EQ(worker.exit_code(), 0) << worker.errors();
+  EXPECT_EQ(leader.exit_code(), 0) << leader.errors();
+  EXPECT_EQ(follower.exit_code(), 0) << follower.errors();
+}
+
+TEST_F(ByHand, AWorkerThatWaitsIsInterrupted) {
+  auto nobody = work("127.0.0.1:1");
+  auto server = serve({"--workers=2"});
+  auto joined = work(address_of(server));
+  std::this_thread::sleep_for(std::chrono::seconds(2));  // time to load libtorch and to join
+  for (auto* worker : {&nobody, &joined}) {
+    worker->child().signal(SIGTERM);
+    EXPECT_EQ(worker->exit_code(20), 130) << worker->errors();
+    EXPECT_EQ(worker->json()["ok"], false);
+  }
+  server.child().signal(SIGINT);
+  EXPECT_EQ(server.exit_code(20), 130) << server.errors();
+}
+
 TEST_F(ByHand, ALostServerEndsEverybodyWithCode3OverEveryTransport) {
   for (const std::string transport : {"local", "ucx"}) {
     for (const bool leader_dies : {true, false}) {

@@ -133,11 +133,18 @@ inline fs::path token_file(const Folder& folder, const std::string& token = kTok
   return path;
 }
 
-// "listening on HOST:PORT" of a server; empty where it did not come.
+// "listening on HOST:PORT" of a server with --json; empty where it did not come.
 inline std::string address_of(Program& server) {
-  const auto line = server.child().read_line(in_seconds(30));
-  constexpr std::string_view kReady = "listening on ";
-  return line && line->starts_with(kReady) ? line->substr(kReady.size()) : std::string();
+  const std::string ready = "listening on ";
+  if (!server.said(ready, 30)) return {};
+  const auto text = server.errors();
+  const auto begin = text.find(ready) + ready.size();
+  return text.substr(begin, text.find('\n', begin) - begin);
+}
+
+// As a prefix of a program: runs it with what a shell does to its descriptors and signals.
+inline std::vector<std::string> by_shell(const std::string& how) {
+  return {"/bin/sh", "-c", how};
 }
 
 }  // namespace capstan::testing

@@ -90,6 +90,7 @@ TEST(Train, ItsConfigurationRunsTheSameJobAgain) {
   Program second(folder, train(folder / "b", {"--config=" + (folder / "a" / "config.toml").string()}));
   ASSERT_EQ(second.exit_code(), 0) << second.errors();
   EXPECT_EQ(text_of(folder / "a" / "weights.safetensors"), text_of(folder / "b" / "weights.safetensors"));
+  EXPECT_EQ(first.json()["train_loss"], second.json()["train_loss"]);
 }
 
 TEST(Train, StopsAfterMaxSteps) {
@@ -139,6 +140,8 @@ TEST(Train, WrongInputIsOneLineThatSaysWhatWouldBeRight) {
       {{"--config=" + config.string()}, "wrong.toml:2"},
       {{"--config=/nowhere.toml"}, "/nowhere.toml"},
       {{"--rank=0"}, "--world-size"},
+      {{"--world-size=3"}, "--rank"},
+      {{"--listen=here"}, "127.0.0.1:7000"},
       {{"digits"}, "digits"},
   };
   for (const auto& wrong : cases) {
@@ -227,6 +230,49 @@ TEST_F(Death, ByInterruptKeepsTheWeights) {
   EXPECT_EQ(run_->exit_code(), 130) << run_->errors();
   EXPECT_TRUE(fs::exists(folder_ / "run" / "weights.safetensors"));
   EXPECT_TRUE(all_ended(workers_) && all_ended(servers_));
+}
+
+TEST_F(Death, ByAClosedTerminalKeepsTheWeights) {
+  start();
+  run_->child().signal(SIGHUP);
+  EXPECT_EQ(run_->exit_code(), 130) << run_->errors();
+  EXPECT_TRUE(fs::exists(folder_ / "run" / "weights.safetensors"));
+  EXPECT_TRUE(all_ended(workers_) && all_ended(servers_));
+}
+
+TEST(Train, AClosedTerminalDoesNotEndWhatIgnoresIt) {
+  const Folder folder;
+  Program run(folder, train(folder / "run", {"--epochs=4"}), {}, by_shell("trap '' HUP; exec \"$0\" \"$@\""));
+  ASSERT_TRUE(run.said("epoch 1 ")) << run.errors();
+  run.child().signal(SIGHUP);
+  EXPECT_EQ(run.exit_code(), 0) << run.errors();
+  EXPECT_EQ(run.json()["steps"], 4 * 23);
+}
+
+// A launcher that is stopped for a while finds its job as it left it, or done.
+TEST_F(Death, IsNotWhatAPauseOfTheLauncherMeans) {
+  start({"--max-steps=300"});
+  run_->child().signal(SIGSTOP);
+  std::this_thread::sleep_for(std::chrono::seconds(5));
+  run_->child().signal(SIGCONT);
+  EXPECT_EQ(run_->exit_code(), 0) << run_->errors();
+  EXPECT_EQ(run_->json()["steps"], 300);
+}
+
+TEST(Train, NeedsNoStandardErrorAndNoUtf8) {
+  const Folder folder;
+  Program mute(folder, train(folder / "mute", {"--max-steps=2"}), {}, by_shell("exec \"$0\" \"$@\" 2>&-"));
+  EXPECT_EQ(mute.exit_code(), 0);
+  EXPECT_EQ(mute.json()["ok"], true);
+  Program odd(folder, train(folder / "\xff\xfe", {"--max-steps=2"}));
+  EXPECT_EQ(odd.exit_code(), 0) << odd.errors();
+  EXPECT_EQ(odd.json()["ok"], true);
+  Program wrong(folder, train(folder / "wrong", {"--network=\xff"}));
+  EXPECT_EQ(wrong.exit_code(), 2) << wrong.errors();
+  EXPECT_EQ(wrong.json()["ok"], false);
+  Program full(folder, train(folder / "full", {"--max-steps=2"}), {},
+               by_shell("exec \"$0\" \"$@\" >/dev/full"));
+  EXPECT_EQ(full.exit_code(), 1) << full.errors();
 }
 
 TEST(Train, TwoJobsAtOnceDoNotMeet) {

@@ -147,7 +147,10 @@ inline std::vector<double> replay(const std::vector<Life>& lives, bool damped = 
     }
     for (const auto& life : lives) {
       for (std::size_t i = 0; i < life.seen.size(); ++i) {
-        if (life.versions[i] == version) expect_near(life.seen[i], w);
+        if (life.versions[i] != version) continue;
+        SCOPED_TRACE("step " + std::to_string(i) + " of worker " + std::to_string(&life - lives.data()) +
+                     " at version " + std::to_string(version));
+        expect_near(life.seen[i], w);
       }
     }
   }

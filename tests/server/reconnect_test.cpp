@@ -390,9 +390,10 @@ TEST(LostMessages, AFollowerDoesNotWaitForeverForItsLeader) {
   auto options = job(1, 2, "sync");
   options.leads = false;
   options.token = cluster::Token::generate();
-  options.handshake = std::chrono::milliseconds(300);
+  options.handshake = std::chrono::milliseconds(200);
+  options.join_timeout = std::chrono::milliseconds(500);
   Server follower(loop, options, testing::silent_log());
-  follower.follow(std::move(*network.connect(loop, "0")));
+  follower.follow([&] { return network.connect(loop, "0"); });
   const auto give_up = SteadyClock::now() + std::chrono::seconds(30);
   while (follower.outcome() == Server::Outcome::kRunning && SteadyClock::now() < give_up)
     loop.run_once(SteadyClock::now() + std::chrono::milliseconds(50));

@@ -98,7 +98,7 @@ class LoopbackCluster {
         transport::EventLoop loop;
         std::uint64_t accepted = 0;
         server::Server server(loop, options, silent_log());
-        if (!options.leads) server.follow(std::move(*network.connect(loop, "0")));
+        if (!options.leads) server.follow([&] { return network.connect(loop, "0"); });
         auto listener = network.listen(loop, name, [&](auto connection) {
           // The first that the leader meets are the other servers: they reach it well.
           const bool is_server = options.leads && accepted + 1 < options.job.servers;

@@ -170,7 +170,7 @@ std::vector<at::Tensor> trained_lenet(const data::Split& train, std::uint32_t wo
           client::WorkerClient::join(cluster.worker_options(r), cluster.connector(), layout, initial);
       ASSERT_TRUE(client) << client.status().message();
       const auto result =
-          training::run_worker(**client, model, layout, train, {batch, kEpochs, kSeed, nullptr});
+          training::run_worker(**client, model, layout, train, {batch, kEpochs, kSeed, nullptr, nullptr});
       ASSERT_TRUE(result) << result.status().message();
       if (r > 0) return;
       for (const auto& p : model.parameters()) out.push_back(p.tensor.detach().clone());

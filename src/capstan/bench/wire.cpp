@@ -63,6 +63,10 @@ void look_at_servers(client::Observer& observer, ServerUse& use) {
   for (std::size_t s = 0; s < observer.servers(); ++s) {
     const auto status = observer.status(s);
     if (!status) return;
+    for (std::size_t w = 0; w < status->workers.size(); ++w) {
+      if (status->workers[w].state == wire::WorkerState::kLost)
+        throw Failure(kFailed, fmt::format("worker {} is lost: there is nothing left to compare", w));
+    }
     rss += status->rss_bytes;
     cpu += status->cpu_seconds;
   }
@@ -124,8 +128,9 @@ std::vector<std::string> worker_arguments(const WireOptions& options, const laun
 
 // The line of a worker, or why there is none. Meanwhile keeps an eye on the servers.
 json result_of(launch::LocalJob& job, std::uint32_t rank, client::Observer& observer, ServerUse& use,
-               TimePoint deadline) {
+               TimePoint deadline, const std::function<bool()>& cancelled) {
   while (SteadyClock::now() < deadline) {
+    if (cancelled()) throw Failure(kInterrupted, "interrupted");
     if (const auto line = job.worker(rank).read_line(SteadyClock::now() + std::chrono::milliseconds(100))) {
       return json::parse(*line);
     }
@@ -146,7 +151,8 @@ json result_of(launch::LocalJob& job, std::uint32_t rank, client::Observer& obse
 
 }  // namespace
 
-json run_wire(const WireOptions& options, const std::function<void(const std::string&)>& progress) {
+json run_wire(const WireOptions& options, const std::function<void(const std::string&)>& progress,
+              const std::function<bool()>& cancelled) {
   const auto layout = layouts::network_layout(options.model);
   const auto& job_config = options.job;
   if (job_config.strategy == "async:damped")
@@ -176,7 +182,7 @@ json run_wire(const WireOptions& options, const std::function<void(const std::st
   std::vector<json> results;
   const auto deadline = SteadyClock::now() + std::chrono::minutes(30);
   for (std::uint32_t r = 0; r < job_config.workers; ++r)
-    results.push_back(result_of(job, r, **observer, use, deadline));
+    results.push_back(result_of(job, r, **observer, use, deadline, cancelled));
   look_at_servers(**observer, use);
   observer->reset();
   job.wait(SteadyClock::now() + std::chrono::seconds(5));

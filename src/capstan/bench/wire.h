@@ -20,8 +20,9 @@ struct WireOptions {
 
 // Push and pull of a model's tensors by real processes, without computation. Throws UserError for wrong
 // options; a result with "ok": false where the weights that workers saw are not those that plain
-// arithmetic gives.
-nlohmann::json run_wire(const WireOptions& options, const std::function<void(const std::string&)>& progress);
+// arithmetic gives; Failure where a process is lost, or once `cancelled` says so.
+nlohmann::json run_wire(const WireOptions& options, const std::function<void(const std::string&)>& progress,
+                        const std::function<bool()>& cancelled);
 
 // One worker of it, in a process of its own: prints its measurements as one JSON line.
 struct WireWorkerOptions {

@@ -5,6 +5,8 @@
 #include "capstan/bench/wire.h"
 #include "capstan/cli/commands.h"
 #include "capstan/cli/flags.h"
+#include "capstan/cli/output.h"
+#include "capstan/cli/signals.h"
 
 namespace capstan::cli {
 namespace {
@@ -15,10 +17,10 @@ void print_table(const nlohmann::json& r) {
              r.at("model").get<std::string>(), number("bytes") / 1e6, r.at("tensors").get<int>(),
              r.at("workers").get<int>(), r.at("servers").get<int>(), r.at("strategy").get<std::string>(),
              r.at("optimizer").get<std::string>(), r.at("transport").get<std::string>());
-  fmt::print("  per iteration   {:.3f} ms   (p50 {:.0f} us, p99 {:.0f} us)\n",
+  fmt::print("  per iteration   {:.3f} ms   (p50 {:.0f} µs, p99 {:.0f} µs)\n",
              number("seconds_per_iteration") * 1e3, number("p50_us"), number("p99_us"));
   fmt::print("  throughput      {:.2f} GB/s pushed and pulled\n", number("gigabytes_per_second"));
-  fmt::print("  memory floor    {:.3f} ms at memcpy's {:.1f} GB/s: {:.2f} x the floor\n",
+  fmt::print("  memory floor    {:.3f} ms at memcpy's {:.1f} GB/s: {:.2f} × the floor\n",
              number("floor_seconds") * 1e3, number("memcpy_gigabytes_per_second"), number("floor_ratio"));
   fmt::print("  servers         {:.1f} MB, {:.2f} s CPU; workers {:.2f} s CPU\n",
              number("server_rss_bytes") / 1e6, number("server_cpu_seconds"), number("worker_cpu_seconds"));
@@ -32,16 +34,20 @@ int run_wire(const Arguments& arguments) {
   std::string servers;
   bool json = false, as_worker = false;
   CLI::App app(
-      "Push and pull of a model's tensors by real processes, without computation, compared with the memory\n"
-      "traffic that cannot be avoided. At the end every worker checks every weight.\n\n"
+      "Push and pull of a model's tensors by real processes, without computation,\n"
+      "compared with the memory traffic that cannot be avoided. At the end every worker\n"
+      "checks every weight.\n\n"
       "  capstan bench wire --model resnet50 --workers 4\n",
       "bench wire");
   options.job.workers = 1;
   app.add_option("--model", options.model, "lenet, resnet18, resnet50, vgg16 or bytes:N")
       ->capture_default_str();
   app.add_option("--iterations", options.iterations, "Timed iterations (0: about two seconds' worth)")
+      ->check(whole_number_in(0, 100'000'000))
       ->capture_default_str();
-  app.add_option("--warmup", options.warmup, "Iterations before the clock starts")->capture_default_str();
+  app.add_option("--warmup", options.warmup, "Iterations before the clock starts")
+      ->check(whole_number_in(0, 100'000'000))
+      ->capture_default_str();
   app.add_flag("--json", json, "Print one JSON object");
   add_strategy_flags(app, options.job);
   for (const char* pointless : {"--max-steps", "--staleness-damping"})
@@ -52,7 +58,7 @@ int run_wire(const Arguments& arguments) {
       ->capture_default_str();
   app.add_option("--momentum", options.job.optimizer.momentum, "sgd (default 0.9), rmsprop (default 0)");
   app.add_option("--transport", options.job.transport, "auto, local or ucx")
-      ->check(CLI::IsMember({"auto", "local", "ucx"}))
+      ->check(one_of({"auto", "local", "ucx"}))
       ->capture_default_str();
   app.add_flag("--as-worker", as_worker)->group("");
   app.add_option("--rank", worker.rank)->group("");
@@ -71,15 +77,15 @@ int run_wire(const Arguments& arguments) {
   options.job.optimizer.lr = 0.01;
   if (options.job.is_single()) throw UserError("bench wire measures servers: --strategy single has none");
   options.job.validate();
-  const auto result =
-      bench::run_wire(options, [](const std::string& line) { fmt::print(stderr, "{}\n", line); });
+  Interrupts interrupts;
+  const auto result = bench::run_wire(options, say, [&] { return interrupts.count() > 0; });
   if (json) {
-    fmt::print("{}\n", result.dump());
+    fmt::print("{}\n", json_line(result));
   } else {
     print_table(result);
   }
   if (result.at("ok").get<bool>()) return kSuccess;
-  fmt::print(stderr, "capstan: the weights are wrong: {}\n", result.at("error").get<std::string>());
+  say("capstan: " + result.at("error").get<std::string>());
   return kFailed;
 }
 

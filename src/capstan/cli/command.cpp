@@ -1,21 +1,24 @@
 #include "capstan/cli/command.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <exception>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "capstan/base/user_error.h"
+#include "capstan/cli/output.h"
 
 namespace capstan::cli {
 namespace {
 
 int fail(const Arguments& arguments, int code, const std::string& message) {
-  fmt::print(stderr, "capstan: {}\n", message);
+  say("capstan: " + message);
   if (std::ranges::find(arguments, "--json") != arguments.end()) {
-    fmt::print("{}\n", nlohmann::json{{"ok", false}, {"error", message}}.dump());
+    std::puts(json_line(nlohmann::json{{"ok", false}, {"error", message}}).c_str());
   }
   return code;
 }
@@ -24,7 +27,10 @@ int fail(const Arguments& arguments, int code, const std::string& message) {
 
 int run_command(const Command& command, const Arguments& arguments) {
   try {
-    return command.run(arguments);
+    const int code = command.run(arguments);
+    if (std::fflush(stdout) == 0) return code;
+    say(fmt::format("capstan: cannot write the result: {}", std::strerror(errno)));
+    return code == kSuccess ? kFailed : code;
   } catch (const UserError& error) {
     return fail(arguments, kWrongUsage, error.what());
   } catch (const Failure& error) {

@@ -11,8 +11,8 @@
 #include "capstan/base/user_error.h"
 #include "capstan/cli/commands.h"
 #include "capstan/cli/flags.h"
-#include "capstan/launch/blas_core.h"
 #include "capstan/launch/child.h"
+#include "capstan/launch/compute_environment.h"
 #include "capstan/transport/segment.h"
 #include "capstan/transport/ucx/ucx.h"
 
@@ -102,7 +102,7 @@ Finding open_files() {
 
 // Asks the program that is linked with libtorch, so that this one need not be.
 Finding libtorch() {
-  launch::choose_blas_core();
+  launch::prepare_compute_environment();
   const auto program = launch::program("capstan-torch");
   if (::access(program.c_str(), X_OK) != 0) {
     return {"libtorch", Verdict::kBad,

@@ -8,15 +8,17 @@
 
 #include "capstan/base/spelling.h"
 #include "capstan/cli/commands.h"
-#include "capstan/launch/blas_core.h"
+#include "capstan/cli/output.h"
+#include "capstan/cli/signals.h"
 #include "capstan/launch/child.h"
+#include "capstan/launch/compute_environment.h"
 
 namespace capstan::cli {
 namespace {
 
 // Commands without a function live in capstan-torch, which is linked with libtorch.
 constexpr Command kCommands[] = {
-    {"train", "run a whole job on this machine: servers, workers, progress, run folder", nullptr},
+    {"train", "run a whole job on this machine: servers, workers, run folder", nullptr},
     {"serve", "one parameter server, by hand", run_serve},
     {"work", "one worker, by hand", nullptr},
     {"bench", "wire: push and pull of a model's tensors, without computation", run_bench},
@@ -24,10 +26,11 @@ constexpr Command kCommands[] = {
 };
 
 int become_torch(char** argv) {
-  launch::choose_blas_core();
+  launch::prepare_compute_environment();
+  keep_hangup_ignored();
   const auto program = launch::program("capstan-torch");
   ::execv(program.c_str(), argv);
-  fmt::print(stderr, "capstan: {}: {}: the installation is incomplete\n", program, std::strerror(errno));
+  say(fmt::format("capstan: {}: {}: the installation is incomplete", program, std::strerror(errno)));
   return kFailed;
 }
 
@@ -43,8 +46,8 @@ int unknown_command(const std::string& word) {
   std::vector<std::string_view> names;
   for (const auto& command : kCommands) names.emplace_back(command.name);
   const auto near = nearest(word, names);
-  fmt::print(stderr, "capstan: unknown command \"{}\"{} (see capstan --help)\n", word,
-             near.empty() ? "" : fmt::format(", did you mean {}?", near));
+  say(fmt::format("capstan: unknown command \"{}\"{} (see capstan --help)", word,
+                  near.empty() ? "" : fmt::format(", did you mean {}?", near)));
   return kWrongUsage;
 }
 

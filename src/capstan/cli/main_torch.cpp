@@ -1,8 +1,7 @@
 // The commands that need libtorch. `capstan` becomes this program when one of them is asked for.
 
-#include <fmt/format.h>
-
 #include "capstan/cli/commands.h"
+#include "capstan/cli/output.h"
 
 namespace capstan::cli {
 namespace {
@@ -20,6 +19,6 @@ int main(int argc, char** argv) {
     if (argc > 1 && std::string_view(argv[1]) == command.name)
       return run_command(command, Arguments(argv + 2, argv + argc));
   }
-  fmt::print(stderr, "capstan-torch is a part of capstan: run capstan --help\n");
+  say("capstan-torch is a part of capstan: run capstan --help");
   return capstan::kWrongUsage;
 }

@@ -7,6 +7,8 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include "capstan/cli/output.h"
+
 namespace capstan::cli {
 namespace {
 
@@ -80,7 +82,8 @@ void Progress::show(const wire::StatusReport& status) {
     rate_samples_.assign(status.workers.size() + 1, 0);
   }
   if (last_ - rate_at_ >= kRateWindow) {
-    const double window = rate_at_ == TimePoint() ? 0 : seconds(last_ - rate_at_);
+    // At first the rate since the job began.
+    const double window = rate_at_ == TimePoint() ? status.seconds : seconds(last_ - rate_at_);
     double sum = 0;
     for (std::size_t i = 0; i < status.workers.size(); ++i) {
       const auto samples = status.workers[i].samples;
@@ -92,10 +95,10 @@ void Progress::show(const wire::StatusReport& status) {
     rate_at_ = last_;
   }
   if (!terminal_) {
-    fmt::print(stderr, "{}\n", whole_line(status, rates_.back()));
+    cli::say(whole_line(status, rates_.back()));
     if (status.workers.size() <= kMaxWorkerLines) {
       for (std::size_t i = 0; i < status.workers.size(); ++i) {
-        fmt::print(stderr, "{}\n", worker_line(i, status.workers[i], rates_[i]));
+        cli::say(worker_line(i, status.workers[i], rates_[i]));
       }
     }
     return;
@@ -112,13 +115,13 @@ void Progress::show(const wire::StatusReport& status) {
 }
 
 void Progress::erase() {
-  if (drawn_ > 0) fmt::print(stderr, "\033[{}A\033[J", drawn_);
+  if (drawn_ > 0) std::fputs(fmt::format("\033[{}A\033[J", drawn_).c_str(), stderr);
   drawn_ = 0;
 }
 
 void Progress::say(const std::string& line) {
   erase();
-  fmt::print(stderr, "{}\n", line);
+  cli::say(line);
 }
 
 void Progress::finish() {

@@ -7,6 +7,7 @@
 #include "capstan/base/user_error.h"
 #include "capstan/cli/commands.h"
 #include "capstan/cli/flags.h"
+#include "capstan/cli/output.h"
 #include "capstan/cli/signals.h"
 #include "capstan/client/connector.h"
 #include "capstan/server/server.h"
@@ -20,6 +21,7 @@ struct ServeOptions {
   config::JobConfig job;
   std::string leader;
   std::uint64_t total_steps = 0;
+  std::uint64_t loss_window = 100;
   bool json = false;
   bool verbose = false;
 };
@@ -53,19 +55,18 @@ void report(const server::Server& server, const server::ServerOptions& options, 
   if (!options.leads) return;
   const auto lost = std::ranges::count(status.workers, wire::WorkerState::kLost, &wire::WorkerRow::state);
   if (json) {
-    fmt::print("{}\n", nlohmann::json{{"ok", true},
-                                      {"steps", status.version.value},
-                                      {"seconds", status.seconds},
-                                      {"workers", status.workers.size()},
-                                      {"lost_workers", lost},
-                                      {"dropped_pushes", status.dropped_pushes},
-                                      {"staleness_mean", status.staleness_mean},
-                                      {"staleness_max", status.staleness_max}}
-                           .dump());
+    fmt::print("{}\n", json_line(nlohmann::json{{"ok", true},
+                                                {"steps", status.version.value},
+                                                {"seconds", status.seconds},
+                                                {"workers", status.workers.size()},
+                                                {"lost_workers", lost},
+                                                {"dropped_pushes", status.dropped_pushes},
+                                                {"staleness_mean", status.staleness_mean},
+                                                {"staleness_max", status.staleness_max}}));
     return;
   }
-  fmt::print(stderr, "{} updates in {:.1f} s, {} of {} workers lost\n", status.version.value, status.seconds,
-             lost, status.workers.size());
+  say(fmt::format("{} updates in {:.1f} s, {} of {} workers lost", status.version.value, status.seconds, lost,
+                  status.workers.size()));
 }
 
 int exit_code(server::Server::Outcome outcome) {
@@ -88,9 +89,15 @@ int run_serve(const Arguments& arguments) {
   ServeOptions options;
   CLI::App app(
       "One parameter server: holds weights, takes gradients, gives new weights.\n"
-      "Prints \"listening on HOST:PORT\" when workers can join; ends when they have left.\n\n"
+      "Says \"listening on HOST:PORT\" when workers can join (on standard output, with\n"
+      "--json on standard error); ends when they have left.\n\n"
       "  capstan serve --listen 0.0.0.0:7000 --workers 4 --token-file job.token\n"
-      "  capstan work --server thathost:7000 --token-file job.token      (four times, anywhere)\n",
+      "  capstan work --server thathost:7000 --token-file job.token      (four times)\n\n"
+      "With several servers the first leads, and workers name it first (all with the\n"
+      "token, as above):\n\n"
+      "  capstan serve --listen 0.0.0.0:7000 --workers 4 --servers 2\n"
+      "  capstan serve --listen 0.0.0.0:7001 --leader thathost:7000\n"
+      "  capstan work --server thathost:7000,otherhost:7001\n",
       "serve");
   add_listen_flags(app, options.job);
   app.add_option("--leader", options.leader, "HOST:PORT of the first server, which this one follows")
@@ -99,6 +106,10 @@ int run_serve(const Arguments& arguments) {
   add_strategy_flags(app, options.job);
   app.add_option("--total-steps", options.total_steps, "Updates of the whole run, for --lr-schedule cosine")
       ->group("Optimizer");
+  app.add_option("--loss-window", options.loss_window, "Updates over which the reported loss is the mean")
+      ->check(whole_number_in(1, 1'000'000))
+      ->capture_default_str()
+      ->group("Job");
   add_optimizer_flags(app, options.job.optimizer);
   app.add_flag("--json", options.json, "Print the result as one JSON object");
   app.add_flag("--verbose,-v", options.verbose, "Log who joins and leaves");
@@ -113,8 +124,8 @@ int run_serve(const Arguments& arguments) {
   log->set_level(options.verbose ? spdlog::level::debug : spdlog::level::warn);
 
   server::ServerOptions server_options;
-  server_options.job = {options.job.strategy, options.job.workers, options.job.servers,
-                        options.job.max_steps};
+  server_options.job = {options.job.strategy, options.job.workers, options.job.servers, options.job.max_steps,
+                        options.loss_window};
   server_options.leads = options.leader.empty();
   server_options.optimizer = options.job.optimizer.options();
   server_options.schedule = options.job.optimizer.schedule(options.total_steps);
@@ -128,32 +139,33 @@ int run_serve(const Arguments& arguments) {
   server::Server server(loop, server_options, log);
   const auto doors =
       open_doors(loop, options, ucx, [&](auto connection) { server.accept(std::move(connection)); });
-  if (!server_options.leads) {
-    auto leader = connector(loop, options.leader);
-    if (!leader) throw UserError(fmt::format("--leader {}: {}", options.leader, leader.status().message()));
-    server.follow(std::move(*leader));
-  }
+  if (!server_options.leads) server.follow([&] { return connector(loop, options.leader); });
   bool interrupted = false;
   TimePoint give_up = TimePoint::max();
   loop.watch(interrupts.fd(), EPOLLIN, [&](std::uint32_t) {
     if (interrupts.count() == 1) {
       interrupted = true;
-      give_up = SteadyClock::now() + std::chrono::seconds(3);
+      // Workers finish their step; where none has begun, there is nothing to wait for.
+      give_up = SteadyClock::now() + std::chrono::seconds(server.status().started ? 3 : 0);
       server.stop();
     } else {
       give_up = SteadyClock::now();
     }
   });
-  fmt::print("listening on {}\n", doors.address);
-  std::fflush(stdout);
+  if (options.json) {
+    say("listening on " + doors.address);
+  } else {
+    fmt::print("listening on {}\n", doors.address);
+    std::fflush(stdout);
+  }
 
   while (server.outcome() == server::Server::Outcome::kRunning && SteadyClock::now() < give_up) {
     loop.run_once(std::min(give_up, SteadyClock::now() + std::chrono::seconds(1)));
   }
-  report(server, server_options, options.json);
   loop.unwatch(interrupts.fd());
-  if (interrupted) return kInterrupted;
-  return exit_code(server.outcome());
+  const int code = interrupted ? kInterrupted : exit_code(server.outcome());
+  report(server, server_options, options.json);
+  return code;
 }
 
 }  // namespace capstan::cli

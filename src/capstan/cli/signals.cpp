@@ -2,18 +2,43 @@
 
 #include <signal.h>
 #include <sys/signalfd.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "capstan/base/check.h"
 
 namespace capstan::cli {
+namespace {
+
+bool hangup_was_ignored = false;
+
+// Asks the kernel directly, without instrumentation: this runs before any library, sanitizers included.
+__attribute__((no_sanitize_address, no_sanitize_thread, no_sanitize_undefined)) void note_hangup() {
+  struct {
+    void (*handler)(int);
+    unsigned long flags;
+    void (*restorer)();
+    unsigned long mask;
+  } now{};
+  ::syscall(SYS_rt_sigaction, SIGHUP, nullptr, &now, sizeof now.mask);
+  hangup_was_ignored = now.handler == SIG_IGN;
+}
+__attribute__((section(".preinit_array"), used)) void (*const kNoteHangup)() = note_hangup;
+
+}  // namespace
+
+void keep_hangup_ignored() {
+  if (hangup_was_ignored) ::signal(SIGHUP, SIG_IGN);
+}
 
 Interrupts::Interrupts() {
+  keep_hangup_ignored();
   sigset_t set;
   ::sigemptyset(&set);
-  // An ignored SIGINT stays ignored: a launcher decides for its children.
   struct sigaction now {};
   ::sigaction(SIGINT, nullptr, &now);
   if (now.sa_handler != SIG_IGN) ::sigaddset(&set, SIGINT);
+  if (!hangup_was_ignored) ::sigaddset(&set, SIGHUP);
   ::sigaddset(&set, SIGTERM);
   ::sigprocmask(SIG_BLOCK, &set, nullptr);
   fd_.reset(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));

@@ -4,8 +4,9 @@
 
 namespace capstan::cli {
 
-// Turns SIGINT and SIGTERM into something to read, instead of the end of the process. Make it before any
-// thread starts: threads inherit that these signals wait. Not thread-safe.
+// Turns SIGINT, SIGTERM and SIGHUP into something to read, instead of the end of the process; those that
+// were ignored when the program started (nohup, a launcher's children) stay so. Make it before any thread
+// starts: threads inherit that these signals wait. Not thread-safe.
 class Interrupts {
  public:
   Interrupts();
@@ -17,5 +18,9 @@ class Interrupts {
   UniqueFd fd_;
   int count_ = 0;
 };
+
+// UCX takes SIGHUP for itself as it is loaded. Before another program is executed in this process: what was
+// ignored is ignored again.
+void keep_hangup_ignored();
 
 }  // namespace capstan::cli

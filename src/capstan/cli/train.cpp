@@ -1,3 +1,5 @@
+#include <cmath>
+
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 #include <torch/version.h>
@@ -9,12 +11,14 @@
 #include "capstan/cli/commands.h"
 #include "capstan/cli/device.h"
 #include "capstan/cli/flags.h"
+#include "capstan/cli/output.h"
 #include "capstan/cli/train_job.h"
 #include "capstan/client/connector.h"
 #include "capstan/launch/child.h"
 #include "capstan/models/arena.h"
 #include "capstan/models/registry.h"
 #include "capstan/optimizer/optimizer.h"
+#include "capstan/strategy/strategy.h"
 #include "capstan/training/threads.h"
 
 namespace capstan::cli {
@@ -45,29 +49,31 @@ std::string versions() {
 void print_dry_run(const config::JobConfig& config, const data::Dataset& dataset, const FlatLayout& layout,
                    bool json) {
   const auto plan = plan_steps(config, dataset.train.count());
-  const double model = static_cast<double>(layout.bytes());
-  const double state = optimizer::Optimizer(config.optimizer.options(), {}).state_tensors();
-  const auto workers = config.is_single() ? 0 : config.workers;
+  const auto model = layout.bytes();
+  const auto state =
+      static_cast<std::uint64_t>(optimizer::Optimizer(config.optimizer.options(), {}).state_tensors());
+  const auto strategy = config.is_single() ? nullptr : strategy::parse(config.strategy, config.workers);
+  // A worker that reads weights in place has only its gradient to itself.
+  const bool in_place = strategy && strategy->parks_all(config.workers) && config.transport != "ucx";
+  const auto moved = strategy ? 2 * model * strategy->pushes_per_update(config.workers) : 0;
   if (json) {
-    fmt::print("{}\n", nlohmann::ordered_json{{"ok", true},
-                                              {"config", config.to_toml()},
-                                              {"parameters", layout.parameters()},
-                                              {"steps", plan.total},
-                                              {"steps_per_epoch", plan.per_epoch},
-                                              {"server_bytes", model * (1 + state)},
-                                              {"worker_bytes", model * (config.strategy == "sync" ? 1 : 2)},
-                                              {"bytes_per_step", 2 * model * workers}}
-                           .dump());
+    fmt::print("{}\n", json_line(nlohmann::ordered_json{{"ok", true},
+                                                        {"config", config.to_toml()},
+                                                        {"parameters", layout.parameters()},
+                                                        {"steps", plan.total},
+                                                        {"steps_per_epoch", plan.per_epoch},
+                                                        {"server_bytes", model * (1 + state)},
+                                                        {"worker_bytes", model * (in_place ? 1 : 2)},
+                                                        {"bytes_per_step", moved}}));
     return;
   }
   fmt::print("{}\n# {} parameters, {} training and {} test samples\n# {} updates, {} an epoch\n",
              config.to_toml(), layout.parameters(), dataset.train.count(), dataset.test.count(), plan.total,
              plan.per_epoch);
-  if (workers == 0) return;
-  fmt::print(
-      "# weights and optimizer state: {:.1f} MB over {} servers\n# pushed and pulled: {:.1f} MB a step by {} "
-      "workers\n",
-      model * (1 + state) / 1e6, config.servers, 2 * model * workers / 1e6, workers);
+  if (!strategy) return;
+  fmt::print("# weights and optimizer state: {:.1f} MB over {}\n# pushed and pulled: {:.1f} MB an update\n",
+             static_cast<double>(model * (1 + state)) / 1e6, counted(config.servers, "server"),
+             static_cast<double>(moved) / 1e6);
 }
 
 [[noreturn]] void become(const std::string& name, std::vector<std::string> arguments) {
@@ -105,7 +111,10 @@ void check(config::JobConfig& config, ByHand& place) {
       throw UserError("--rank starts a server and workers, and strategy single has none: leave one out");
     config.workers = place.world_size - 1;
     config.listen = place.master();
+  } else if (place.world_size > 0) {
+    throw UserError("--world-size says nothing without --rank: give both, or --workers");
   }
+  (void)client::parse_address(config.listen);
   config.validate();
   check_device(config.device);
 }
@@ -117,14 +126,13 @@ int run_train(const Arguments& arguments) {
   ByHand place;
   bool json = false, dry_run = false;
   CLI::App app(
-      "Trains a network with a parameter server on this machine: starts servers and workers, shows "
-      "progress,\n"
-      "evaluates each epoch, and leaves a run folder.\n\n"
-      "  capstan train                                       LeNet learns digits: 1 server, 2 workers\n"
+      "Trains a network with a parameter server on this machine: starts servers and\n"
+      "workers, shows progress, evaluates each epoch, and leaves a run folder.\n\n"
+      "  capstan train                       LeNet learns digits: 1 server, 2 workers\n"
       "  capstan train --dataset mnist --data-dir mnist --epochs 3 --strategy async\n"
-      "  capstan train --strategy single                     the same without a server\n"
+      "  capstan train --strategy single     the same without a server\n"
       "  capstan train --rank R --world-size N --master-addr HOST --master-port PORT\n"
-      "                                                      one place of a job on many hosts\n",
+      "                                      one place of a job on many hosts\n",
       "train");
   add_model_flags(app, config);
   add_strategy_flags(app, config);
@@ -141,28 +149,35 @@ int run_train(const Arguments& arguments) {
       ->group("Output");
   app.add_option("--log-interval", config.log_interval,
                  "Seconds between progress lines (0: 0.2 on a terminal, else 2)")
-      ->check(CLI::Range(0.0, 1e6))
+      ->check(number_in(0, 1e6))
       ->capture_default_str()
       ->group("Output");
   app.add_flag("--json", json, "Print the result as one JSON object on standard output")->group("Output");
   app.add_flag("--dry-run", dry_run, "Print the resolved configuration and an estimate, then end")
       ->group("Output");
-  app.add_option("--rank", place.rank,
-                 "This process's place in a job started by hand: 0 serves and leaves\n"
-                 "the run folder, the others work")
+  app.add_option(
+         "--rank", place.rank,
+         "This process's place in a job started by hand: 0 serves and leaves the run folder, the others work")
+      ->check(whole_number_in(0, 4096))
       ->group("By hand");
-  app.add_option("--world-size", place.world_size, "Processes of that job")->group("By hand");
+  app.add_option("--world-size", place.world_size, "Processes of that job")
+      ->check(whole_number_in(2, 4097))
+      ->group("By hand");
   app.add_option("--master-addr", place.master_addr, "Where rank 0 listens")
       ->capture_default_str()
       ->group("By hand");
-  app.add_option("--master-port", place.master_port, "Its port")->capture_default_str()->group("By hand");
+  app.add_option("--master-port", place.master_port, "Its port")
+      ->check(whole_number_in(1, 65535))
+      ->capture_default_str()
+      ->group("By hand");
   if (!parse_flags(app, arguments)) return kSuccess;
   check(config, place);
 
   const bool by_hand = place.rank.has_value();
   if (by_hand && *place.rank > 0 && !dry_run) become_worker(config, place, json);
-  const auto token = by_hand || !config.token_file.empty() ? cluster::find_token(config.token_file)
-                                                           : cluster::Token::generate();
+  const auto token = (by_hand && !dry_run) || !config.token_file.empty()
+                         ? cluster::find_token(config.token_file)
+                         : cluster::Token::generate();
 
   Interrupts interrupts;
   auto dataset = data::load({config.dataset, config.data_dir.string(), config.seed});
@@ -200,8 +215,10 @@ int run_train(const Arguments& arguments) {
     fmt::print("{}", result.summary());
   }
   if (!context.folder.is_complete())
-    fmt::print(stderr, "capstan: {}/metrics.jsonl is not complete: is the disk full?\n", result.run_dir);
-  if (interrupted) fmt::print(stderr, "interrupted: the weights so far are saved\n");
+    say(fmt::format("capstan: {}/metrics.jsonl is not complete: is the disk full?", result.run_dir));
+  if (interrupted) say("interrupted: the weights so far are saved");
+  if (!std::isfinite(result.test.loss))
+    say("the loss is not a finite number: training has diverged; a smaller --lr may help");
   return interrupted ? kInterrupted : kSuccess;
 }
 

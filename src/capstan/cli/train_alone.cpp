@@ -26,12 +26,7 @@ TrainResult train_alone(TrainContext& context, bool& interrupted) {
   const auto test_now = [&](std::span<const float> weights, std::uint64_t step) {
     models::bind_parameters(*context.model, context.layout, weights.data());
     const auto test = training::evaluate(*context.model, context.dataset.test);
-    progress.say(fmt::format("epoch {:g}  step {}  test accuracy {:.2f} %  test loss {:.4f}",
-                             static_cast<double>(step) / static_cast<double>(plan.per_epoch), step,
-                             100 * test.accuracy, test.loss));
-    context.folder.append(nlohmann::ordered_json{
-        {"kind", "evaluation"}, {"step", step}, {"test_loss", test.loss}, {"test_accuracy", test.accuracy}}
-                              .dump());
+    record_evaluation(context.folder, progress, {step}, plan, test);
     return test;
   };
 

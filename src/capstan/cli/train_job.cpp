@@ -1,6 +1,7 @@
 #include "capstan/cli/train_job.h"
 
-#include <deque>
+#include <algorithm>
+#include <cmath>
 #include <thread>
 
 #include <fmt/format.h>
@@ -9,6 +10,7 @@
 
 #include "capstan/base/user_error.h"
 #include "capstan/cli/command.h"
+#include "capstan/cli/output.h"
 #include "capstan/cli/progress.h"
 #include "capstan/cli/weights_file.h"
 #include "capstan/client/connector.h"
@@ -24,29 +26,11 @@ namespace {
 constexpr auto kLookInterval = std::chrono::milliseconds(50);
 constexpr auto kEndPatience = std::chrono::seconds(5);
 
-// The mean loss over about the last epoch, from the servers' running sums.
-class LossWindow {
- public:
-  explicit LossWindow(std::uint64_t samples) : samples_(samples) {}
-  void add(const wire::StatusReport& s) {
-    if (marks_.empty() || marks_.back().samples != s.samples) marks_.push_back({s.samples, s.loss_sum});
-    while (marks_.size() > 2 && marks_.back().samples - marks_[1].samples >= samples_) marks_.pop_front();
-  }
-  double mean() const {
-    const auto from = marks_.size() > 1 ? marks_.front() : Mark{};
-    const auto to = marks_.empty() ? Mark{} : marks_.back();
-    return to.samples > from.samples ? (to.sum - from.sum) / static_cast<double>(to.samples - from.samples)
-                                     : 0;
-  }
-
- private:
-  struct Mark {
-    std::uint64_t samples = 0;
-    double sum = 0;
-  };
-  const std::uint64_t samples_;
-  std::deque<Mark> marks_;
-};
+std::vector<std::string> serve_arguments(const config::JobConfig& config, const StepPlan& plan) {
+  auto arguments = config::serve_arguments(config, plan.total);
+  arguments.push_back(fmt::format("--loss-window={}", std::min<std::uint64_t>(plan.per_epoch, 1'000'000)));
+  return arguments;
+}
 
 // One job from the first process to the last evaluation.
 class Supervisor {
@@ -55,11 +39,10 @@ class Supervisor {
       : context_(context),
         config_(context.config),
         plan_(plan_steps(config_, context.dataset.train.count())),
-        job_({config_.servers, config::serve_arguments(config_, plan_.total), config_.listen, context.token,
+        job_({config_.servers, serve_arguments(config_, plan_), config_.listen, context.token,
               context.folder.path()}),
         progress_(plan_.total, config_.log_interval),
-        evaluator_(std::move(context.model), context.layout, context.dataset.test),
-        window_(context.dataset.train.count()) {}
+        evaluator_(std::move(context.model), context.layout, context.dataset.test) {}
 
   TrainResult run(bool& interrupted) {
     start();
@@ -106,7 +89,7 @@ class Supervisor {
   }
 
   void look() {
-    for (const auto& ended : job_.reap()) process_ended(ended);
+    processes_ended(job_.reap());
     if (!interrupted_at_ && context_.interrupts.count() > 0) {
       if (!context_.starts_workers && !status_.started)
         throw Failure(kInterrupted, "interrupted before all workers had come");
@@ -117,7 +100,6 @@ class Supervisor {
     auto status = observer_->status();
     if (!status) server_lost(status.status());
     status_ = std::move(*status);
-    window_.add(status_);
     for (std::size_t rank = 0; rank < status_.workers.size(); ++rank) {
       const auto state = status_.workers[rank].state;
       if (state == wire::WorkerState::kLive) say_here(rank);
@@ -136,13 +118,11 @@ class Supervisor {
 
   void show() {
     progress_.show(status_);
-    context_.folder.append(nlohmann::ordered_json{
-        {"kind", "progress"},
-        {"step", status_.version.value},
-        {"seconds", status_.seconds},
-        {"samples", status_.samples},
-        {"train_loss",
-         window_.mean()}}.dump());
+    context_.folder.append(json_line(nlohmann::ordered_json{{"kind", "progress"},
+                                                            {"step", status_.version.value},
+                                                            {"seconds", status_.seconds},
+                                                            {"samples", status_.samples},
+                                                            {"train_loss", status_.loss}}));
   }
 
   void epoch_done(const training::Evaluation& test) {
@@ -152,16 +132,13 @@ class Supervisor {
   }
 
   void record_epoch(Version version, const training::Evaluation& test) {
-    const double epoch = static_cast<double>(version.value) / static_cast<double>(plan_.per_epoch);
-    progress_.say(fmt::format("epoch {:g}  step {}  test accuracy {:.2f} %  test loss {:.4f}", epoch,
-                              version.value, 100 * test.accuracy, test.loss));
-    context_.folder.append(nlohmann::ordered_json{
-        {"kind", "evaluation"},
-        {"epoch", epoch},
-        {"step", version.value},
-        {"test_loss", test.loss},
-        {"test_accuracy",
-         test.accuracy}}.dump());
+    record_evaluation(context_.folder, progress_, version, plan_, test);
+  }
+
+  // Of several, the one that was killed is the cause, and the others ended because of it.
+  void processes_ended(std::vector<launch::LocalJob::Ended> list) {
+    std::ranges::stable_sort(list, std::greater(), [](const auto& e) { return e.exit.signal; });
+    for (const auto& ended : list) process_ended(ended);
   }
 
   void process_ended(const launch::LocalJob::Ended& ended) {
@@ -187,15 +164,18 @@ class Supervisor {
   void say_lost(std::size_t rank, const std::string& why) {
     if (said_lost_[rank]) return;
     said_lost_[rank] = true;
-    progress_.say(fmt::format("worker {} is lost ({}): training goes on without it", rank, why));
+    const bool others = std::ranges::any_of(
+        status_.workers, [](const auto& w) { return w.state == wire::WorkerState::kLive; });
+    progress_.say(
+        fmt::format("worker {} is lost ({}){}", rank, why, others ? ": training goes on without it" : ""));
   }
 
   // The connection broke: say which process ended, if one did.
   [[noreturn]] void server_lost(const Status& why) {
     for (int i = 0; i < 20; ++i) {
-      for (const auto& ended : job_.reap()) {
-        if (ended.is_server) process_ended(ended);
-      }
+      auto ended = job_.reap();
+      std::erase_if(ended, [](const auto& e) { return !e.is_server; });
+      processes_ended(std::move(ended));
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
     }
     throw Failure(kLost, why.message() + ": training cannot go on");
@@ -208,7 +188,7 @@ class Supervisor {
     // Workers of other hosts may come by another way than this process.
     result.transport = context_.starts_workers ? observer_->transport() : config_.transport;
     result.take(status_, context_.dataset.train.count());
-    result.train_loss = window_.mean();
+    result.train_loss = status_.loss;
     result.run_dir = context_.folder.path().string();
     if (result.lost_workers == config_.workers) {
       throw Failure(kLost,
@@ -240,7 +220,6 @@ class Supervisor {
   launch::LocalJob job_;
   Progress progress_;
   training::BackgroundEvaluator evaluator_;
-  LossWindow window_;
   std::unique_ptr<client::Observer> observer_;
   wire::StatusReport status_;
   std::uint64_t next_epoch_ = 1;
@@ -261,6 +240,18 @@ StepPlan plan_steps(const config::JobConfig& config, std::uint64_t samples) {
   StepPlan plan{std::max<std::uint64_t>(1, pushes / merged), (pushes * config.epochs + merged - 1) / merged};
   if (config.max_steps > 0) plan.total = std::min(plan.total, config.max_steps);
   return plan;
+}
+
+void record_evaluation(metrics::RunFolder& folder, Progress& progress, Version version, const StepPlan& plan,
+                       const training::Evaluation& test) {
+  const double epoch = static_cast<double>(version.value) / static_cast<double>(plan.per_epoch);
+  progress.say(fmt::format("epoch {:g}  step {}  test accuracy {:.2f} %  test loss {:.4f}",
+                           std::round(1000 * epoch) / 1000, version.value, 100 * test.accuracy, test.loss));
+  folder.append(json_line(nlohmann::ordered_json{{"kind", "evaluation"},
+                                                 {"epoch", epoch},
+                                                 {"step", version.value},
+                                                 {"test_loss", test.loss},
+                                                 {"test_accuracy", test.accuracy}}));
 }
 
 TrainResult train_with_servers(TrainContext& context, bool& interrupted) {

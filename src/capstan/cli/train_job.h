@@ -1,11 +1,13 @@
 #pragma once
 
+#include "capstan/cli/progress.h"
 #include "capstan/cli/signals.h"
 #include "capstan/cli/train_result.h"
 #include "capstan/cluster/token.h"
 #include "capstan/data/dataset.h"
 #include "capstan/metrics/run_folder.h"
 #include "capstan/models/model.h"
+#include "capstan/training/evaluate.h"
 
 namespace capstan::cli {
 
@@ -35,5 +37,9 @@ struct StepPlan {
   std::uint64_t total = 0;
 };
 StepPlan plan_steps(const config::JobConfig& config, std::uint64_t samples);
+
+// Tells the user, and the run's record, how good the weights of a version are.
+void record_evaluation(metrics::RunFolder& folder, Progress& progress, Version version, const StepPlan& plan,
+                       const training::Evaluation& test);
 
 }  // namespace capstan::cli

@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "capstan/cli/output.h"
+
 namespace capstan::cli {
 
 void TrainResult::take(const wire::StatusReport& s, std::uint64_t training_samples) {
@@ -28,31 +30,30 @@ void TrainResult::take(const wire::StatusReport& s, std::uint64_t training_sampl
 
 std::string TrainResult::json() const {
   const bool single = config.is_single();
-  return nlohmann::ordered_json{{"ok", true},
-                                {"network", config.network},
-                                {"dataset", config.dataset},
-                                {"strategy", config.strategy},
-                                {"workers", single ? 1 : config.workers},
-                                {"servers", single ? 0 : config.servers},
-                                {"transport", transport},
-                                {"optimizer", config.optimizer.name},
-                                {"steps", steps},
-                                {"epochs", epochs},
-                                {"seconds", seconds},
-                                {"samples_per_second", samples_per_second},
-                                {"train_loss", train_loss},
-                                {"test_loss", test.loss},
-                                {"test_accuracy", test.accuracy},
-                                {"bytes_pushed", bytes_pushed},
-                                {"bytes_pulled", bytes_pulled},
-                                {"compute_seconds", compute_seconds},
-                                {"communication_seconds", communication_seconds},
-                                {"lost_workers", lost_workers},
-                                {"dropped_pushes", dropped_pushes},
-                                {"staleness_mean", staleness_mean},
-                                {"staleness_max", staleness_max},
-                                {"run_dir", run_dir}}
-      .dump();
+  return json_line(nlohmann::ordered_json{{"ok", true},
+                                          {"network", config.network},
+                                          {"dataset", config.dataset},
+                                          {"strategy", config.strategy},
+                                          {"workers", single ? 1 : config.workers},
+                                          {"servers", single ? 0 : config.servers},
+                                          {"transport", transport},
+                                          {"optimizer", config.optimizer.name},
+                                          {"steps", steps},
+                                          {"epochs", epochs},
+                                          {"seconds", seconds},
+                                          {"samples_per_second", samples_per_second},
+                                          {"train_loss", train_loss},
+                                          {"test_loss", test.loss},
+                                          {"test_accuracy", test.accuracy},
+                                          {"bytes_pushed", bytes_pushed},
+                                          {"bytes_pulled", bytes_pulled},
+                                          {"compute_seconds", compute_seconds},
+                                          {"communication_seconds", communication_seconds},
+                                          {"lost_workers", lost_workers},
+                                          {"dropped_pushes", dropped_pushes},
+                                          {"staleness_mean", staleness_mean},
+                                          {"staleness_max", staleness_max},
+                                          {"run_dir", run_dir}});
 }
 
 std::string TrainResult::summary() const {
@@ -63,11 +64,12 @@ std::string TrainResult::summary() const {
                      samples_per_second);
   if (!config.is_single()) {
     const double busy = compute_seconds + communication_seconds;
-    out += fmt::format("{}, {} workers, {} server{} over {}: workers computed {:.0f} % of the time\n",
-                       config.strategy, config.workers, config.servers, config.servers == 1 ? "" : "s",
-                       transport, busy > 0 ? 100 * compute_seconds / busy : 0);
-    out += fmt::format("{:.1f} MB pushed, {:.1f} MB pulled\n", static_cast<double>(bytes_pushed) / 1e6,
-                       static_cast<double>(bytes_pulled) / 1e6);
+    out += fmt::format("{}, {}, {}{}: workers computed {:.0f} % of the time\n", config.strategy,
+                       counted(config.workers, "worker"), counted(config.servers, "server"),
+                       transport == "auto" ? "" : " over " + transport,
+                       busy > 0 ? 100 * compute_seconds / busy : 0);
+    out += fmt::format("{:.1f} MB pushed, {:.1f} MB pulled (as if sent, where memory is shared)\n",
+                       static_cast<double>(bytes_pushed) / 1e6, static_cast<double>(bytes_pulled) / 1e6);
     if (staleness_max > 0)
       out += fmt::format("staleness {:.2f} in the mean, {} at most\n", staleness_mean, staleness_max);
     if (dropped_pushes > 0) out += fmt::format("{} pushes dropped\n", dropped_pushes);

@@ -3,11 +3,13 @@
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
+#include <unistd.h>
 
 #include "capstan/base/user_error.h"
 #include "capstan/cli/commands.h"
 #include "capstan/cli/device.h"
 #include "capstan/cli/flags.h"
+#include "capstan/cli/output.h"
 #include "capstan/cli/signals.h"
 #include "capstan/cli/weights_file.h"
 #include "capstan/client/connector.h"
@@ -19,6 +21,16 @@
 #include "capstan/training/worker.h"
 
 namespace capstan::cli {
+namespace {
+
+[[noreturn]] void end_at_once(bool json) {
+  say("capstan: interrupted");
+  if (json) std::puts(json_line(nlohmann::json{{"ok", false}, {"error", "interrupted"}}).c_str());
+  std::fflush(stdout);
+  ::_exit(kInterrupted);
+}
+
+}  // namespace
 
 int run_work(const Arguments& arguments) {
   config::JobConfig job;
@@ -29,16 +41,17 @@ int run_work(const Arguments& arguments) {
   bool json = false;
   CLI::App app(
       "One worker: computes gradients on its part of the data for the servers of a job.\n\n"
-      "  capstan work --server thathost:7000 --network lenet --dataset digits --token-file job.token\n",
+      "  capstan work --server thathost:7000 --dataset digits --token-file job.token\n",
       "work");
   app.add_option("--server", servers,
                  "HOST:PORT of the job's server; of several, with commas, the first leads")
       ->required()
       ->group("Connection");
   app.add_option("--rank", rank, "Which worker to be, from 0 (default: the first place that is free)")
+      ->check(whole_number_in(0, 4095))
       ->group("Connection");
   app.add_option("--connect-timeout", connect_timeout, "Seconds to wait for servers that are still starting")
-      ->check(CLI::Range(0.1, 1e6))
+      ->check(number_in(0.1, 1e6))
       ->capture_default_str()
       ->group("Connection");
   add_transport_flags(app, job);
@@ -61,6 +74,19 @@ int run_work(const Arguments& arguments) {
   std::vector<float> flat(layout.size());
   models::copy_parameters_out(*model, layout, flat);
 
+  // Asked to end, a worker finishes its step and says good-bye; where it only waits, or is asked twice, it
+  // ends at once.
+  std::atomic<bool> stop = false, training = false;
+  std::jthread watch([&](const std::stop_token& ending) {
+    while (!ending.stop_requested()) {
+      if (const int asked = interrupts.count(); asked > 0) {
+        stop = true;
+        if (asked > 1 || !training) end_at_once(json);
+      }
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    }
+  });
+
   client::LinkOptions link;
   link.servers = CLI::detail::split(servers, ',');
   link.token = token;
@@ -73,15 +99,8 @@ int run_work(const Arguments& arguments) {
                   joined.status().message());
   auto& client = **joined;
 
-  std::atomic<bool> stop = false;
-  std::jthread watch([&](std::stop_token ending) {
-    while (!ending.stop_requested()) {
-      if (interrupts.count() > 0) stop = true;
-      std::this_thread::sleep_for(std::chrono::milliseconds(50));
-    }
-  });
   const auto result = training::run_worker(client, *model, layout, dataset.train,
-                                           {job.batch_size, job.epochs, job.seed, &stop});
+                                           {job.batch_size, job.epochs, job.seed, &stop, &training});
   if (!result) throw Failure(kLost, result.status().message());
   if (!save.empty()) {
     models::copy_parameters_out(*model, layout, flat);
@@ -89,21 +108,19 @@ int run_work(const Arguments& arguments) {
   }
   const auto test = training::evaluate(*model, dataset.test);
   if (json) {
-    fmt::print("{}\n", nlohmann::json{{"ok", true},
-                                      {"rank", client.rank().value},
-                                      {"steps", result->steps},
-                                      {"samples", result->samples},
-                                      {"compute_seconds", result->compute_seconds},
-                                      {"communication_seconds", result->communication_seconds},
-                                      {"test_loss", test.loss},
-                                      {"test_accuracy", test.accuracy}}
-                           .dump());
+    fmt::print("{}\n", json_line(nlohmann::json{{"ok", true},
+                                                {"rank", client.rank().value},
+                                                {"steps", result->steps},
+                                                {"samples", result->samples},
+                                                {"compute_seconds", result->compute_seconds},
+                                                {"communication_seconds", result->communication_seconds},
+                                                {"test_loss", test.loss},
+                                                {"test_accuracy", test.accuracy}}));
   } else {
-    fmt::print(
-        stderr,
-        "worker {}: {} steps, {} samples; computed {:.1f} s, waited {:.1f} s; test accuracy {:.2f} %\n",
+    say(fmt::format(
+        "worker {}: {} steps, {} samples; computed {:.1f} s, waited {:.1f} s; test accuracy {:.2f} %",
         client.rank().value, result->steps, result->samples, result->compute_seconds,
-        result->communication_seconds, 100 * test.accuracy);
+        result->communication_seconds, 100 * test.accuracy));
   }
   return stop ? kInterrupted : kSuccess;
 }

@@ -48,7 +48,7 @@ std::string Token::text() const {
 }
 
 Token read_token(const std::filesystem::path& file) {
-  const UniqueFd fd(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
+  const UniqueFd fd(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!fd) throw UserError(fmt::format("token file {}: {}", file.string(), std::strerror(errno)));
   struct stat info {};
   if (::fstat(fd.get(), &info) != 0 || !S_ISREG(info.st_mode)) {

@@ -33,6 +33,7 @@ std::vector<char*> pointers(std::vector<std::string>& strings) {
   struct sigaction action {};
   action.sa_handler = ignore_interrupt ? SIG_IGN : SIG_DFL;
   ::sigaction(SIGINT, &action, nullptr);
+  ::sigaction(SIGHUP, &action, nullptr);
   sigset_t none;
   ::sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);

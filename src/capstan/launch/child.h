@@ -20,9 +20,8 @@ struct Exit {
 };
 
 // A process of our own executables. It does not outlive this process (the kernel kills it then), by default
-// ignores the terminal's interrupt (this process decides what an interrupt means), and is killed by the
-// destructor.
-// Not thread-safe; start it from a thread that lives as long as the process.
+// ignores the terminal's interrupt and its closing (this process decides what they mean), and is killed by
+// the destructor. Not thread-safe; start it from a thread that lives as long as the process.
 class Child {
  public:
   struct Options {

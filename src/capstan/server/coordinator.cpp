@@ -222,8 +222,10 @@ wire::StatusReport Coordinator::report() const {
   report.dropped_pushes = engine_.dropped();
   report.staleness_mean = engine_.staleness().mean;
   report.staleness_max = engine_.staleness().max;
-  report.loss_sum = loss_sum_;
-  report.samples = samples_;
+  const auto &from = loss_marks_.front(), &to = loss_marks_.back();
+  if (to.samples > from.samples)
+    report.loss = (to.sum - from.sum) / static_cast<double>(to.samples - from.samples);
+  report.samples = loss_marks_.back().samples;
   for (const auto& worker : workers_) report.workers.push_back(worker.row);
   return report;
 }
@@ -234,12 +236,15 @@ void Coordinator::carry_out(const std::vector<strategy::Decision>& decisions) {
 
 void Coordinator::carry_out(const strategy::Apply& apply) {
   wire::ApplyOrder order{apply.before, {}, apply.rate};
+  auto mark = loss_marks_.back();
   for (const auto& merge : apply.merged) {
     order.contributions.push_back({merge.worker, merge.sequence, merge.factor});
     const auto& push = workers_[merge.worker.value].push;
-    loss_sum_ += static_cast<double>(push.loss) * push.samples;
-    samples_ += push.samples;
+    mark.sum += static_cast<double>(push.loss) * push.samples;
+    mark.samples += push.samples;
   }
+  loss_marks_.push_back(mark);
+  if (loss_marks_.size() > options_.loss_window + 1) loss_marks_.pop_front();
   outbox_.order(order);
   ordered_ = {apply.before.value + 1};
   answer_observers();  // right behind the update, so that an observer gets exactly the version it asked for

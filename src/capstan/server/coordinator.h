@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <optional>
@@ -27,7 +28,8 @@ class Coordinator {
     std::string strategy = "sync";
     std::uint32_t workers = 1;
     std::uint32_t servers = 1;
-    std::uint64_t max_steps = 0;  // 0: no limit
+    std::uint64_t max_steps = 0;      // 0: no limit
+    std::uint64_t loss_window = 100;  // updates over which the reported loss is the mean
   };
   struct Outbox {
     std::function<void(const Order&)> order;            // carried out here and by every follower
@@ -102,8 +104,12 @@ class Coordinator {
   std::uint32_t next_server_ = 1;
   std::set<std::uint32_t> initialized_;
   std::optional<WorkerId> initializer_;
-  double loss_sum_ = 0;
-  std::uint64_t samples_ = 0;
+  // Σ loss·samples and Σ samples after each of the last updates, the oldest first.
+  struct LossMark {
+    double sum = 0;
+    std::uint64_t samples = 0;
+  };
+  std::deque<LossMark> loss_marks_ = {LossMark{}};
   std::uint64_t pushes_ = 0, pulls_ = 0;
 };
 

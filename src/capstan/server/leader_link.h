@@ -23,13 +23,14 @@ class LeaderLink final : public transport::Handler {
   LeaderLink(std::unique_ptr<transport::Connection> connection, const cluster::Token& token, Events& events);
 
   void send(const wire::Message& message);
+  // Ends the connection; on_leader_lost follows, at most once.
+  void fail(Status why);
   TimePoint last_heard() const { return connection_->last_arrival(); }
 
  private:
   transport::Placement place(transport::Connection&, transport::Bytes, std::size_t) override;
   void on_frame(transport::Connection&, transport::Incoming incoming) override;
   void on_closed(transport::Connection&, Status why) override;
-  void fail(Status why);
 
   std::unique_ptr<transport::Connection> connection_;
   cluster::ClientHandshake handshake_;

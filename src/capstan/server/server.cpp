@@ -12,6 +12,7 @@ namespace {
 
 constexpr auto kTick = std::chrono::milliseconds(100);
 constexpr std::uint64_t kTicksPerBeat = 2;
+constexpr auto kLeaderRetry = std::chrono::milliseconds(100);
 constexpr std::size_t kMaxStrangers = 64;  // connections that have not joined
 
 std::string describe(const wire::Member& member) {
@@ -48,6 +49,7 @@ Server::Server(transport::EventLoop& loop, const ServerOptions& options, std::sh
 
 Server::~Server() {
   if (timer_) loop_.cancel(*timer_);
+  if (retry_) loop_.cancel(*retry_);
   // Connections that end below hand back pinned weights; no update may start from that.
   if (executor_) executor_->abandon();
 }
@@ -65,9 +67,16 @@ void Server::accept(std::unique_ptr<transport::Connection> connection) {
   sessions_.push_back(std::make_unique<Session>(std::move(connection), options_.token, events));
 }
 
-void Server::follow(std::unique_ptr<transport::Connection> leader) {
+void Server::follow(Connect connect) {
+  connect_to_leader_ = std::move(connect);
+  seek_leader();
+}
+
+void Server::seek_leader() {
+  auto connection = connect_to_leader_();
+  if (!connection) return on_leader_lost(connection.status());
   LeaderLink::Events& events = *this;
-  leader_ = std::make_unique<LeaderLink>(std::move(leader), options_.token, events);
+  leader_ = std::make_unique<LeaderLink>(std::move(*connection), options_.token, events);
 }
 
 std::span<const float> Server::weights() const {
@@ -287,13 +296,14 @@ void Server::check_silence(TimePoint now) {
     if (!session->member()) {
       if (now - session->last_heard() > options_.handshake)
         session->refuse(fmt::format("no Join within {:g} s", seconds(options_.handshake)));
-    } else if (session->is_silent(now, options_.silence)) {
+    } else if (session->is_silent(now, session->member()->role == Role::kObserver ? options_.observer_silence
+                                                                                  : options_.silence)) {
       const auto why = fmt::format("no sign of life for {:.1f} s", seconds(now - session->last_heard()));
       session->refuse(why);
     }
   }
   if (leader_ && now - leader_->last_heard() > (joined_ ? options_.silence : options_.handshake)) {
-    on_leader_lost(Status::timeout("no sign of life"));
+    leader_->fail(Status::timeout("no sign of life"));
   }
 }
 
@@ -323,6 +333,11 @@ void Server::on_leader_joined(const wire::Joined& joined) {
 
 void Server::on_leader_lost(Status why) {
   if (outcome_ != Outcome::kRunning) return;
+  const bool hopeless = why.code() == StatusCode::kRefused || why.code() == StatusCode::kMalformed;
+  if (!joined_ && !hopeless && SteadyClock::now() - opened_at_ < options_.join_timeout) {
+    retry_ = loop_.call_at(SteadyClock::now() + kLeaderRetry, [this] { seek_leader(); });
+    return;
+  }
   log_->error("the first server is lost: {}", why.message());
   end(Outcome::kLeaderLost);
 }

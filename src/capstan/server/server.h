@@ -27,6 +27,7 @@ struct ServerOptions {
   cluster::Token token;
   Duration handshake = std::chrono::seconds(5);          // from connecting to Join, or to the leader's answer
   Duration silence = std::chrono::milliseconds(1500);    // a member that says nothing for so long is lost
+  Duration observer_silence = std::chrono::seconds(60);  // an observer holds nobody up, and may be busy
   Duration reconnect = std::chrono::milliseconds(1000);  // a broken connection may come back within this
   Duration join_timeout = std::chrono::seconds(120);     // workers that come later than this are left out
 };
@@ -44,8 +45,9 @@ class Server final : private SessionEvents, private LeaderLink::Events {
 
   // A new client, from a listener.
   void accept(std::unique_ptr<transport::Connection> connection);
-  // Followers only, once: the connection to the first server.
-  void follow(std::unique_ptr<transport::Connection> leader);
+  // Followers only, once: how to reach the first server, which may still be starting.
+  using Connect = std::function<Result<std::unique_ptr<transport::Connection>>()>;
+  void follow(Connect connect);
 
   // Past kRunning the job is over and nobody watches any more: the loop may end.
   Outcome outcome() const { return outcome_; }
@@ -105,6 +107,7 @@ class Server final : private SessionEvents, private LeaderLink::Events {
   void check_silence(TimePoint now);
   void check_end();
   void end(Outcome outcome);
+  void seek_leader();
 
   transport::EventLoop& loop_;
   const ServerOptions options_;
@@ -112,6 +115,7 @@ class Server final : private SessionEvents, private LeaderLink::Events {
   const optimizer::Optimizer optimizer_;
   std::optional<Coordinator> coordinator_;  // leader only
   std::unique_ptr<LeaderLink> leader_;      // follower only
+  Connect connect_to_leader_;
 
   FlatLayout layout_;
   Range range_;
@@ -127,7 +131,7 @@ class Server final : private SessionEvents, private LeaderLink::Events {
 
   std::list<std::unique_ptr<Session>> sessions_;
   std::map<std::uint32_t, WorkerEntry> entries_;  // workers by rank
-  std::optional<transport::EventLoop::TimerId> timer_;
+  std::optional<transport::EventLoop::TimerId> timer_, retry_;
   std::uint64_t ticks_ = 0;
   TimePoint opened_at_, last_tick_, started_at_, last_update_at_;
   Outcome outcome_ = Outcome::kRunning;

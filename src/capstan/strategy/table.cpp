@@ -28,8 +28,11 @@ std::unique_ptr<Strategy> parse(const std::string& text, std::uint32_t workers) 
   const auto options = colon == std::string::npos ? std::string() : text.substr(colon + 1);
   std::vector<std::string_view> names;
   for (const auto& entry : kTable) {
-    if (name == entry.name) return entry.make(options, workers);
     names.emplace_back(entry.name);
+    if (name != entry.name) continue;
+    if (colon != std::string::npos && options.empty())
+      throw UserError(fmt::format("strategy \"{}\" names no option behind its colon", text));
+    return entry.make(options, workers);
   }
   const auto near = nearest(name, names);
   throw UserError(fmt::format("unknown strategy \"{}\"{}; known: single, {}", text,

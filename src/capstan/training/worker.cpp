@@ -20,6 +20,7 @@ Result<WorkerResult> run_worker(client::WorkerClient& client, models::Model& mod
                                 const data::Split& train, const WorkerOptions& options) {
   auto update = client.pull();
   if (!update) return update.status();
+  if (options.training) *options.training = true;
   models::bind_parameters(model, layout, client.weights().data());
   models::GradientArena arena(model, layout, client.gradients());
   data::Sampler sampler({train.count(), client.workers(), options.batch_size}, client.rank().value,

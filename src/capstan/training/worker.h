@@ -15,6 +15,7 @@ struct WorkerOptions {
   std::uint64_t epochs = 15;
   std::uint64_t seed = 1;
   const std::atomic<bool>* stop = nullptr;  // looked at before each step
+  std::atomic<bool>* training = nullptr;    // set when the first weights have come
 };
 
 struct WorkerResult {

@@ -277,7 +277,7 @@ struct StatusReport {  // server → observer
   std::uint64_t dropped_pushes = 0;
   double staleness_mean = 0;
   std::uint64_t staleness_max = 0;
-  double loss_sum = 0;  // Σ loss·samples over all applied pushes, and Σ samples: means between two reports
+  double loss = 0;  // mean over the samples of the last updates, as many as the job looks back
   std::uint64_t samples = 0;
   std::uint64_t rss_bytes = 0;  // of this server, mapped segments of workers left out
   double cpu_seconds = 0;
@@ -285,8 +285,8 @@ struct StatusReport {  // server → observer
   template <class V, class M>
   static void fields(V&& v, M&& m) {
     v(m.started), v(m.finished), v(m.version), v(m.seconds), v(m.bytes_pushed), v(m.bytes_pulled),
-        v(m.dropped_pushes), v(m.staleness_mean), v(m.staleness_max), v(m.loss_sum), v(m.samples),
-        v(m.rss_bytes), v(m.cpu_seconds), v(m.workers);
+        v(m.dropped_pushes), v(m.staleness_mean), v(m.staleness_max), v(m.loss), v(m.samples), v(m.rss_bytes),
+        v(m.cpu_seconds), v(m.workers);
   }
 };
 

@@ -48,7 +48,7 @@ class FaultyCore final : public Core {
     }
     void on_frame(Connection&, Incoming incoming) override {
       const auto self = core_.shared_from_this();
-      core_.deliver(std::move(incoming));
+      if (core_.is_open()) core_.deliver(std::move(incoming));  // its payload may not have been placed
     }
     void on_closed(Connection&, Status why) override { core_.end(why); }
 

@@ -1,10 +1,11 @@
-#include "capstan/launch/blas_core.h"
+#include "capstan/launch/compute_environment.h"
 
 #include <cstdlib>
 
 namespace capstan::launch {
 
-void choose_blas_core() {
+void prepare_compute_environment() {
+  ::setenv("OMP_WAIT_POLICY", "passive", /*overwrite=*/0);
 #if defined(__x86_64__)
   __builtin_cpu_init();
   if (!__builtin_cpu_is("intel")) return;  // for others its own choice is good

@@ -1,0 +1,287 @@
+#include "capstan/cli/flags.h"
+
+#include <algorithm>
+#include <sstream>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include "capstan/base/user_error.h"
+#include "support/temporary_folder.h"
+
+namespace capstan::cli {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
+using testing::TemporaryFolder;
+using testing::write_file;
+
+// A command with every shared group, and flags of its own that have no checks.
+struct Command {
+  config::JobConfig job;
+  std::uint64_t total_steps = 0;
+  std::optional<std::uint32_t> rank;
+  double connect_timeout = 30;
+  bool json = false, verbose = false, found = true;
+
+  explicit Command(const Arguments& arguments) {
+    CLI::App app("What it does.\n\n  capstan try this\n", "try");
+    add_model_flags(app, job);
+    add_strategy_flags(app, job);
+    add_optimizer_flags(app, job.optimizer);
+    add_transport_flags(app, job);
+    add_listen_flags(app, job);
+    app.add_option("--train-dir", job.train_dir, "Run folder")->group("Output");
+    app.add_option("--total-steps", total_steps, "Updates of the whole run");
+    app.add_option("--rank", rank, "Which worker to be");
+    app.add_option("--connect-timeout", connect_timeout, "Seconds")->check(CLI::Range(0.1, 1e6));
+    app.add_flag("--json", json, "Print one JSON object\nand nothing else");
+    app.add_flag("--verbose,-v", verbose, "Log who joins and leaves");
+    app.add_flag("--hidden")->group("");
+    found = parse_flags(app, arguments);
+  }
+};
+
+// The message of the UserError that these arguments are.
+std::string error(const Arguments& arguments) {
+  try {
+    const Command command(arguments);
+  } catch (const UserError& error) {
+    return error.what();
+  } catch (const std::exception& error) {
+    return std::string("not a UserError: ") + error.what();
+  }
+  return "no error";
+}
+
+class ConfigFile : public ::testing::Test {
+ protected:
+  // Writes `text`, and returns the arguments that read it, and more.
+  Arguments with(const std::string& text, const Arguments& more = {}) {
+    write_file(path_, text);
+    Arguments out = {"--config", path_};
+    out.insert(out.end(), more.begin(), more.end());
+    return out;
+  }
+  std::string at(int line) const { return path_ + ":" + std::to_string(line) + ": "; }
+
+  const TemporaryFolder folder_;
+  const std::string path_ = folder_ / "c.toml";
+};
+
+// ---- values ----
+
+TEST(Flags, NumbersAreFiniteAndInTheirRange) {
+  EXPECT_EQ(error({"--join-timeout", "nan"}), "--join-timeout nan: should be a number from 0.1 to 1000000");
+  for (const std::string wrong : {"inf", "-inf", "1e400", "0", "1e7", "fast", "3s", " 3", "0.1.2"}) {
+    EXPECT_EQ(error({"--join-timeout=" + wrong}),
+              "--join-timeout " + wrong + ": should be a number from 0.1 to 1000000");
+  }
+  for (const std::string flag : {"--lr", "--momentum", "--weight-decay", "--eps", "--connect-timeout"}) {
+    EXPECT_EQ(error({flag, "nan"}), flag + " nan: should be a number");
+    EXPECT_THAT(error({flag, "inf"}), StartsWith(flag + " inf: "));
+    EXPECT_THAT(error({flag, "fast"}), StartsWith(flag + " fast: "));
+  }
+  const Command good({"--join-timeout=1e2", "--lr", "-1", "--momentum", ".5", "--eps=1e-8"});
+  EXPECT_EQ(good.job.join_timeout, 100);
+  EXPECT_EQ(good.job.optimizer.lr, -1);  // wrong, but the optimizer's business
+  EXPECT_EQ(good.job.optimizer.momentum, 0.5);
+  EXPECT_EQ(good.job.optimizer.eps, 1e-8);
+}
+
+TEST(Flags, WholeNumbersDoNotWrapAround) {
+  for (const std::string flag : {"--seed", "--max-steps", "--warmup", "--total-steps"}) {
+    for (const std::string wrong :
+         {"-1", "9223372036854775808", "99999999999999999999", "1.5", "1e3", "0x"}) {
+      EXPECT_EQ(error({flag, wrong}),
+                flag + " " + wrong + ": should be a whole number from 0 to 9223372036854775807");
+    }
+  }
+  EXPECT_EQ(error({"--workers", "abc"}), "--workers abc: should be a whole number from 1 to 4096");
+  EXPECT_EQ(error({"--workers=0"}), "--workers 0: should be a whole number from 1 to 4096");
+  EXPECT_EQ(error({"--num-aggregate=-1"}), "--num-aggregate -1: should be a whole number from 1 to 4096");
+  EXPECT_EQ(error({"--epochs=4294967297"}),
+            "--epochs 4294967297: should be a whole number from 1 to 1048576");
+  EXPECT_EQ(error({"--rank=4294967296"}), "--rank 4294967296: should be a smaller number");
+  const Command good({"--seed=9223372036854775807", "--rank=010", "--num-aggregate", "011", "--warmup=0x10"});
+  EXPECT_EQ(good.job.seed, 9223372036854775807u);
+  EXPECT_EQ(good.rank, 10u);
+  EXPECT_EQ(good.job.strategy, "batch:11");
+  EXPECT_EQ(good.job.optimizer.warmup, 16u);
+}
+
+TEST(Flags, OneOfSeveralWordsNamesThem) {
+  EXPECT_EQ(error({"--device", "x"}), "--device x: should be cpu or cuda");
+  EXPECT_EQ(error({"--transport", "tcp"}), "--transport tcp: should be auto, local or ucx");
+  EXPECT_EQ(error({"--json=maybe"}), "--json maybe: should be true or false");
+  EXPECT_EQ(Command({"--device", "cuda"}).job.device, "cuda");
+  EXPECT_FALSE(Command({"--json", "--json=false"}).json);
+}
+
+TEST(Flags, ValidatorsSayWhatIsRight) {
+  const std::string nothing;
+  EXPECT_EQ(number_in(0, 1)(std::string("1")), nothing);
+  EXPECT_EQ(number_in(0, 1)(std::string("1.01")), "should be a number from 0 to 1");
+  EXPECT_EQ(whole_number_in(2, 3)(std::string("3")), nothing);
+  EXPECT_EQ(whole_number_in(2, 3)(std::string("4")), "should be a whole number from 2 to 3");
+  EXPECT_EQ(one_of({"a"})(std::string("a")), nothing);
+  EXPECT_EQ(one_of({"a", "b"})(std::string("c")), "should be a or b");
+}
+
+TEST(Flags, EmptyAndMissingValuesTakeNoOtherArgument) {
+  EXPECT_EQ(error({"--listen", "", "--max-steps", "2"}), "--listen: is empty");
+  EXPECT_EQ(error({"--listen=", "--max-steps", "2"}), "--listen: is empty");
+  EXPECT_EQ(error({"--epochs="}), "--epochs: is empty");
+  EXPECT_EQ(error({"--config", ""}), "--config: is empty");
+  EXPECT_EQ(error({"--epochs"}), "--epochs needs a value");
+  EXPECT_EQ(error({"--epochs", "--lr", "1"}), "--epochs needs a value");
+}
+
+TEST(Flags, TheLastOfEqualFlagsWins) {
+  EXPECT_EQ(error({"--max-steps", "2", "--max-steps", "abc"}),
+            "--max-steps abc: should be a whole number from 0 to 9223372036854775807");
+  const Command twice({"--max-steps=2", "--max_steps", "3", "--train_dir=a_b", "-vv"});
+  EXPECT_EQ(twice.job.max_steps, 3u);
+  EXPECT_EQ(twice.job.train_dir, "a_b");
+  EXPECT_TRUE(twice.verbose);
+}
+
+// ---- words that are no flags ----
+
+TEST(Flags, UnknownWordsAreOneLine) {
+  EXPECT_EQ(error({"--batchsize=3"}),
+            "unknown flag --batchsize, did you mean --batch-size? (see capstan try --help)");
+  EXPECT_EQ(error({"digits"}), "unexpected argument \"digits\" (see capstan try --help)");
+  for (const std::string dashes : {"--", "-", "---"})
+    EXPECT_EQ(error({dashes}), "unexpected argument \"" + dashes + "\" (see capstan try --help)");
+  EXPECT_THAT(error({"--", "foo"}), StartsWith("unexpected argument \"--\""));
+  EXPECT_THAT(error({"--=3"}), StartsWith("un"));
+  EXPECT_THAT(error({"-x"}), StartsWith("unknown flag -x"));
+  EXPECT_THAT(error({"-vx"}), StartsWith("unknown flag -vx"));
+  EXPECT_THAT(error({"--workers=1\n2", "--"}), Not(HasSubstr("\n")));
+  EXPECT_THAT(error({"a\nb"}), Not(HasSubstr("\n")));
+}
+
+TEST(Flags, RequiredOnesAreAskedFor) {
+  std::string server;
+  CLI::App app("", "try");
+  app.add_option("--server", server)->required();
+  try {
+    parse_flags(app, {});
+    FAIL();
+  } catch (const UserError& error) {
+    EXPECT_STREQ(error.what(), "--server is required (see capstan try --help)");
+  }
+}
+
+TEST(Flags, AStrategysColonIsFollowedByItsOption) {
+  for (const std::string name : {"sync", "async", "batch"}) {
+    const Command command({"--strategy", name + ":"});
+    try {
+      command.job.validate();
+      ADD_FAILURE() << name;
+    } catch (const UserError& error) {
+      EXPECT_EQ(error.what(), "strategy \"" + name + ":\" names no option behind its colon");
+    }
+  }
+}
+
+// ---- configuration files ----
+
+TEST_F(ConfigFile, IsOverriddenByFlags) {
+  const Command command(
+      with("epochs = 2\nbatch_size = 5\nlr = 0.5\njson = true\ntransport = \"ucx\"\n", {"--epochs=3"}));
+  EXPECT_EQ(command.job.epochs, 3u);
+  EXPECT_EQ(command.job.batch_size, 5u);
+  EXPECT_EQ(command.job.optimizer.lr, 0.5);
+  EXPECT_EQ(command.job.transport, "ucx");
+  EXPECT_TRUE(command.json);
+}
+
+TEST_F(ConfigFile, IsOverriddenByFlagsThatSetTheSame) {
+  const auto strategy = [&](const std::string& text, const Arguments& more) {
+    return Command(with(text, more)).job.strategy;
+  };
+  EXPECT_EQ(strategy("num-aggregate = 2\n", {}), "batch:2");
+  EXPECT_EQ(strategy("num-aggregate = 2\n", {"--strategy", "async"}), "async");
+  EXPECT_EQ(strategy("strategy = \"async\"\nstaleness-damping = true\n", {"--strategy=sync"}), "sync");
+  EXPECT_EQ(strategy("strategy = \"async\"\nstaleness-damping = true\n", {"--num-aggregate=3"}), "batch:3");
+  EXPECT_EQ(strategy("strategy = \"async\"\n", {"--staleness-damping"}), "async:damped");
+  EXPECT_EQ(strategy("strategy = \"async\"\nnum-aggregate = 2\n", {"--staleness_damping"}), "async:damped");
+  EXPECT_EQ(strategy("num-aggregate = 2\n", {"--staleness-damping=false"}), "batch:2");
+  EXPECT_EQ(Command(with("enable-gpu = true\n", {"--device", "cpu"})).job.device, "cpu");
+  EXPECT_EQ(Command(with("device = \"cpu\"\n", {"--enable-gpu"})).job.device, "cuda");
+}
+
+TEST_F(ConfigFile, EmptyValueMeansTheDefault) {
+  const Command command(with("train_dir = \"\"\nlisten = \"\"\n", {"--max-steps", "2"}));
+  EXPECT_EQ(command.job.train_dir, "");
+  EXPECT_EQ(command.job.listen, "127.0.0.1:0");
+  EXPECT_EQ(command.job.max_steps, 2u);
+}
+
+TEST_F(ConfigFile, ErrorsNameTheLine) {
+  EXPECT_EQ(error(with("epochs = \"two\"\n")),
+            at(1) + "epochs: should be a whole number from 1 to 1048576, not \"two\"");
+  EXPECT_EQ(error(with("\nworkers = 0\n")),
+            at(2) + "workers: should be a whole number from 1 to 4096, not \"0\"");
+  EXPECT_EQ(error(with("seed = -1\n")),
+            at(1) + "seed: should be a whole number from 0 to 9223372036854775807, not \"-1\"");
+  EXPECT_EQ(error(with("join-timeout = nan\n")),
+            at(1) + "join-timeout: should be a number from 0.1 to 1000000, not \"nan\"");
+  EXPECT_EQ(error(with("device = \"x\"\n")), at(1) + "device: should be cpu or cuda, not \"x\"");
+  EXPECT_EQ(error(with("json = \"maybe\"\n")), at(1) + "json: should be true or false, not \"maybe\"");
+  EXPECT_EQ(error(with("epochs = [1]\n")), at(1) + "epochs: a value must be a text, a number, true or false");
+  EXPECT_EQ(error(with("workers = 2\nbatchsize = 3\n")),
+            at(2) + "batchsize: unknown key (did you mean batch-size?)");
+  EXPECT_THAT(error(with("strategy = \"sync\"\nstaleness-damping = true\n")), StartsWith(at(2)));
+  EXPECT_THAT(error(with("workers = 2\nepochs =\n")), StartsWith(at(2)));
+  EXPECT_EQ(error(with("config = \"other.toml\"\n")), at(1) + "a configuration file cannot name another");
+  EXPECT_THAT(error(with("zero = 1\nalmost = 2\n")), StartsWith(at(1)));  // the first of several
+  EXPECT_EQ(error(with("epochs = 2\n", {"--epochs=two"})),
+            "--epochs two: should be a whole number from 1 to 1048576");
+}
+
+TEST_F(ConfigFile, IsARegularFileThatCanBeRead) {
+  const auto missing = (folder_ / "nope.toml").string();
+  EXPECT_EQ(error({"--config", missing}), missing + ": cannot be read: No such file or directory");
+  EXPECT_EQ(error({"--config", "."}), ".: cannot be read: not a regular file");
+  const auto fifo = (folder_ / "fifo").string();
+  ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
+  EXPECT_EQ(error({"--config=" + fifo}), fifo + ": cannot be read: not a regular file");
+}
+
+// ---- help ----
+
+TEST(Help, FitsEightyColumnsAndWinsOverErrors) {
+  for (const Arguments& arguments : {Arguments{"--help"},
+                                     {"-h"},
+                                     {"--workers=0", "--help"},
+                                     {"--nope", "--help=yes"},
+                                     {"--config=nope", "-h"}}) {
+    ::testing::internal::CaptureStdout();
+    EXPECT_FALSE(Command(arguments).found);
+    const auto help = ::testing::internal::GetCapturedStdout();
+    EXPECT_THAT(help, StartsWith("What it does.\n\n  capstan try this\n\nUsage: capstan try [FLAGS]\n\n"));
+    EXPECT_THAT(help, AllOf(HasSubstr("\n\nJob:\n"), HasSubstr("  --workers N "), HasSubstr("  --lr X "),
+                            HasSubstr("  --num-aggregate K "), HasSubstr("  --config FILE ")));
+    EXPECT_THAT(help, AllOf(Not(HasSubstr("UINT")), Not(HasSubstr("FLOAT")), Not(HasSubstr("\n\n\n")),
+                            Not(HasSubstr("hidden"))));
+    EXPECT_THAT(help, HasSubstr("  --json                    Print one JSON object and nothing else\n"));
+    EXPECT_THAT(help,
+                HasSubstr("  --staleness-damping       With async: the learning rate of a gradient that is\n"
+                          "                            t updates old is divided by 1 + t\n"));
+    std::istringstream lines(help);
+    for (std::string line; std::getline(lines, line);) {
+      const auto columns = std::ranges::count_if(line, [](unsigned char c) { return (c & 0xc0) != 0x80; });
+      EXPECT_LE(columns, 80) << line;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace capstan::cli
