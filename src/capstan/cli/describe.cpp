@@ -1,6 +1,7 @@
 // What libtorch is here: one JSON line for `capstan doctor`.
 
 #include <filesystem>
+#include <sstream>
 
 #include <ATen/ATen.h>
 #include <dlfcn.h>
@@ -26,9 +27,13 @@ std::string blas_library() {
 }
 
 std::string blas_description(const std::string& library) {
-  if (auto* config = reinterpret_cast<char* (*)()>(::dlsym(RTLD_DEFAULT, "openblas_get_config")))
-    return config();
-  return library;
+  auto* config = reinterpret_cast<char* (*)()>(::dlsym(RTLD_DEFAULT, "openblas_get_config"));
+  auto* core = reinterpret_cast<char* (*)()>(::dlsym(RTLD_DEFAULT, "openblas_get_corename"));
+  if (!config || !core) return library;
+  std::istringstream words(config());
+  std::string name, version;
+  words >> name >> version;
+  return fmt::format("{} {} for {}", name, version, core());
 }
 
 double gflops() {
