@@ -210,9 +210,10 @@ void Links::start(Link& link) {
   // Whoever comes back later than the server waits for him is lost anyway.
   const auto give_up = SteadyClock::now() + link.patience;
   driver_.loop().call_at(std::min(give_up, link.retry_until), [this, &link, attempt = link.attempt] {
-    if (!ending_ && attempt == link.attempt && !link.is_joined()) link.end(Status::timeout("no answer"));
+    if (ending_ || attempt != link.attempt || link.is_joined()) return;
+    link.patience *= 2;
+    link.end(Status::timeout("no answer"));
   });
-  link.patience *= 2;
 }
 
 void Links::broken(Link& link, Status why) {
