@@ -120,7 +120,10 @@ class LoopbackCluster {
         }
         outcome_ = server.outcome();
         report_ = server.status();
-        weights_.assign(server.weights().begin(), server.weights().end());
+        // Of one that was killed nothing is to be had: it may be in the middle of an update.
+        if (outcome_ == server::Server::Outcome::kFinished ||
+            outcome_ == server::Server::Outcome::kAllWorkersLost)
+          weights_.assign(server.weights().begin(), server.weights().end());
       });
       ready.wait(false);
     }

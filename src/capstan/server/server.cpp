@@ -287,6 +287,7 @@ void Server::tick() {
     }
   }
   std::erase_if(sessions_, [](const auto& s) { return s->ended(); });
+  if (coming_ && outcome_ == Outcome::kRunning) end_when_idle(*coming_);
   timer_ = loop_.call_at(now + kTick, [this] { tick(); });
 }
 
@@ -308,10 +309,15 @@ void Server::check_silence(TimePoint now) {
 }
 
 void Server::check_end() {
-  if (!coordinator_ || outcome_ != Outcome::kRunning || !coordinator_->finished()) return;
+  if (!coordinator_ || outcome_ != Outcome::kRunning || coming_ || !coordinator_->finished()) return;
   if (!sessions_of(Role::kObserver).empty()) return;
   for (auto* s : sessions_of(Role::kServer)) s->send(wire::StopRequest{"finished"});
-  end(coordinator_->all_lost() ? Outcome::kAllWorkersLost : Outcome::kFinished);
+  end_when_idle(coordinator_->all_lost() ? Outcome::kAllWorkersLost : Outcome::kFinished);
+}
+
+void Server::end_when_idle(Outcome outcome) {
+  coming_ = outcome;
+  if (!executor_ || executor_->is_idle()) end(outcome);
 }
 
 void Server::end(Outcome outcome) {

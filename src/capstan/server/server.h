@@ -55,7 +55,7 @@ class Server final : private SessionEvents, private LeaderLink::Events {
   wire::StatusReport status() const;
   const FlatLayout& layout() const { return layout_; }
   Range range() const { return range_; }
-  std::span<const float> weights() const;  // once the outcome is known; empty where none ever came
+  std::span<const float> weights() const;  // once the job is finished; empty where none ever came
   // Ends the job at the next step, as an observer's StopRequest would.
   void stop();
 
@@ -107,6 +107,7 @@ class Server final : private SessionEvents, private LeaderLink::Events {
   void check_silence(TimePoint now);
   void check_end();
   void end(Outcome outcome);
+  void end_when_idle(Outcome outcome);  // once the last update is done
   void seek_leader();
 
   transport::EventLoop& loop_;
@@ -135,6 +136,7 @@ class Server final : private SessionEvents, private LeaderLink::Events {
   std::uint64_t ticks_ = 0;
   TimePoint opened_at_, last_tick_, started_at_, last_update_at_;
   Outcome outcome_ = Outcome::kRunning;
+  std::optional<Outcome> coming_;  // when the executor is idle
 };
 
 }  // namespace capstan::server

@@ -189,7 +189,7 @@ void Server::on_leader_order(const wire::Message& order) {
   if (const auto* deliver = std::get_if<wire::DeliverOrder>(&order)) return carry_out(*deliver);
   if (const auto* gone = std::get_if<wire::Gone>(&order))
     return forget_worker(gone->member.index, gone->incarnation, gone->lost);
-  if (std::holds_alternative<wire::StopRequest>(order)) return end(Outcome::kFinished);
+  if (std::holds_alternative<wire::StopRequest>(order)) return end_when_idle(Outcome::kFinished);
   on_leader_lost(Status::malformed(fmt::format("it sent a {}", wire::name_of(order))));
 }
 
@@ -213,6 +213,7 @@ void Server::carry_out(const wire::ApplyOrder& order) {
       const auto entry = entries_.find(c.worker.value);
       if (entry != entries_.end() && entry->second.staged == c.sequence) entry->second.in_use = false;
     }
+    if (coming_) end_when_idle(*coming_);
   });
 }
 

@@ -38,6 +38,8 @@ class ShardExecutor {
   // While anything is pinned, no update starts: the weights are being read in place.
   void pin() { ++pins_; }
   void unpin();
+  // Nothing is under way, and nothing waits.
+  bool is_idle() const { return !busy_ && queue_.empty(); }
   // Nothing that still waits will be done: the server ends.
   void abandon() { queue_.clear(); }
 
