@@ -7,14 +7,16 @@
 #include <sys/resource.h>
 
 #include "capstan/base/user_error.h"
-#include "temporary_folder.h"
+#include "support/temporary_folder.h"
 
 namespace capstan::checkpoint {
 namespace {
 
-using testing::AllOf;
-using testing::HasSubstr;
-using testing::ThrowsMessage;
+using capstan::testing::contents;
+using capstan::testing::TemporaryFolder;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
 
 void write(AtomicFile& file, std::string_view text) {
   file.write(std::as_bytes(std::span(text)));

@@ -10,14 +10,16 @@
 
 #include "capstan/base/random.h"
 #include "capstan/base/user_error.h"
-#include "temporary_folder.h"
+#include "support/temporary_folder.h"
 
 namespace capstan::checkpoint {
 namespace {
 
-using testing::AllOf;
-using testing::HasSubstr;
-using testing::ThrowsMessage;
+using capstan::testing::contents;
+using capstan::testing::TemporaryFolder;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
 
 Safetensors parse(const std::string& bytes) {
   // A buffer of exactly this size, so that a sanitizer sees a read past its end.
@@ -72,7 +74,7 @@ TEST(Safetensors, WritesWhatAnotherReaderReads) {
   ASSERT_EQ(bytes.size(), 8 + length + 28);
   std::vector<float> values(7);
   std::memcpy(values.data(), bytes.data() + 8 + length, 28);
-  EXPECT_THAT(values, testing::ElementsAre(1, 2, 3, 4, 5, 6, -1));
+  EXPECT_THAT(values, ::testing::ElementsAre(1, 2, 3, 4, 5, 6, -1));
 }
 
 TEST(Safetensors, RoundTrip) {

@@ -338,7 +338,7 @@ void Server::on_leader_joined(const wire::Joined& joined) {
 }
 
 void Server::on_leader_lost(Status why) {
-  if (outcome_ != Outcome::kRunning) return;
+  if (outcome_ != Outcome::kRunning || coming_) return;  // it said that all is done, and ended first
   const bool hopeless = why.code() == StatusCode::kRefused || why.code() == StatusCode::kMalformed;
   if (!joined_ && !hopeless && SteadyClock::now() - opened_at_ < options_.join_timeout) {
     retry_ = loop_.call_at(SteadyClock::now() + kLeaderRetry, [this] { seek_leader(); });

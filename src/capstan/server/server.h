@@ -126,7 +126,6 @@ class Server final : private SessionEvents, private LeaderLink::Events {
   std::string strategy_;
   bool in_place_ = false;
   bool initialized_ = false;
-  Version ordered_;  // what the updates ordered so far lead to
   transport::Segment weights_;
   std::unique_ptr<ShardExecutor> executor_;
 

@@ -206,7 +206,6 @@ void Server::carry_out(const wire::ApplyOrder& order) {
     contributions.push_back({entry->second.arena->gradients().data(), c.factor});
     owners.push_back(entry->second.arena);
   }
-  ordered_ = {order.before.value + 1};
   executor_->apply(order.before, order.rate, std::move(contributions), std::move(owners), [this, order] {
     last_update_at_ = SteadyClock::now();
     for (const auto& c : order.contributions) {
