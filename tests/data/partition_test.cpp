@@ -5,6 +5,8 @@
 
 #include <gtest/gtest.h>
 
+#include "capstan/base/random.h"
+
 namespace capstan::data {
 namespace {
 
@@ -117,6 +119,67 @@ TEST(Sampler, FollowsTheEpochAskedForInAnyOrder) {
     EXPECT_EQ(Indices(batch.begin(), batch.end()),
               Indices(order.begin() + static_cast<std::ptrdiff_t>(slice.begin),
                       order.begin() + static_cast<std::ptrdiff_t>(slice.end)));
+  }
+}
+
+// ---- going on after an interruption ----
+
+TEST(Sampler, GoesOnExactlyWhereAllWorkersStopped) {
+  for_many([](const Partition& partition) {
+    const std::uint64_t stopped = partition.steps_per_epoch() + partition.steps_per_epoch() / 2;
+    for (std::uint64_t rank = 0; rank < partition.workers; ++rank) {
+      Sampler whole(partition, rank, 3);
+      Sampler resumed(partition, rank, 3,
+                      {{partition.batch, std::vector<std::uint64_t>(partition.workers, stopped)}});
+      for (std::uint64_t step = 0; step < 2 * partition.steps_per_epoch(); ++step) {
+        const auto was = whole.place(stopped + step), is = resumed.place(step);
+        EXPECT_EQ(was.epoch, is.epoch);
+        const auto expected = whole.batch(was.epoch, was.step), got = resumed.batch(is.epoch, is.step);
+        ASSERT_EQ(Indices(expected.begin(), expected.end()), Indices(got.begin(), got.end()));
+      }
+      EXPECT_EQ(whole.total_steps(5) - stopped, resumed.total_steps(5));
+    }
+  });
+}
+
+// Takes `steps` steps of each worker, as a leg without order among its workers would.
+void walk(const std::vector<DataLeg>& earlier, const DataLeg& leg, std::uint64_t samples,
+          std::vector<Indices>& seen_by_epoch) {
+  for (std::uint64_t rank = 0; rank < leg.workers(); ++rank) {
+    Sampler sampler({samples, leg.workers(), leg.batch}, rank, 8, earlier);
+    for (std::uint64_t step = 0; step < leg.steps[rank]; ++step) {
+      const auto [epoch, at] = sampler.place(step);
+      const auto batch = sampler.batch(epoch, at);
+      if (seen_by_epoch.size() <= epoch) seen_by_epoch.resize(epoch + 1);
+      seen_by_epoch[epoch].insert(seen_by_epoch[epoch].end(), batch.begin(), batch.end());
+    }
+  }
+}
+
+TEST(Sampler, EverySampleComesOnceAlsoWhereWorkersStoppedApartAndOthersWentOn) {
+  constexpr std::uint64_t kEpochs = 5;
+  Random random(77);
+  for (int round = 0; round < 200; ++round) {
+    const auto samples = 1 + random.below(300);
+    SCOPED_TRACE(testing::Message() << "round " << round << ", " << samples << " samples");
+    std::vector<DataLeg> legs;
+    std::vector<Indices> seen;
+    for (int i = 0; i < 3; ++i) {
+      DataLeg leg{1 + random.below(20), std::vector<std::uint64_t>(1 + random.below(4))};
+      const Sampler left({samples, leg.workers(), leg.batch}, 0, 8, legs);
+      // The last leg goes to the end, the others stop anywhere, each worker for itself.
+      for (auto& steps : leg.steps)
+        steps = i == 2 ? left.total_steps(kEpochs) : random.below(left.total_steps(kEpochs) + 1);
+      walk(legs, leg, samples, seen);
+      legs.push_back(leg);
+    }
+    ASSERT_EQ(seen.size(), kEpochs);
+    for (auto& epoch : seen) {
+      Indices expected(samples);
+      std::iota(expected.begin(), expected.end(), 0u);
+      std::ranges::sort(epoch);
+      EXPECT_EQ(epoch, expected);
+    }
   }
 }
 

@@ -140,7 +140,7 @@ std::vector<at::Tensor> reference_lenet(const data::Split& train, std::uint64_t 
   torch::optim::SGD optimizer(parameters, torch::optim::SGDOptions(lr).momentum(0.9));
   data::Sampler sampler({train.count(), 1, global_batch}, 0, kSeed);
   for (std::uint64_t epoch = 0; epoch < kEpochs; ++epoch) {
-    for (std::uint64_t step = 0; step < sampler.steps_per_epoch(); ++step) {
+    for (std::uint64_t step = 0; step < sampler.steps(0); ++step) {
       const auto batch = training::gather(train, sampler.batch(epoch, step));
       optimizer.zero_grad();
       torch::nn::functional::cross_entropy(model->forward(batch.images), batch.labels).backward();

@@ -38,18 +38,100 @@ std::vector<std::uint32_t> epoch_order(std::uint64_t samples, std::uint64_t seed
   return order;
 }
 
-Sampler::Sampler(const Partition& partition, std::uint64_t rank, std::uint64_t seed)
-    : partition_(partition), rank_(rank), seed_(seed) {
+Remainder::Remainder(std::uint64_t samples, std::vector<DataLeg> legs)
+    : whole_(samples), legs_(std::move(legs)) {
+  for (std::size_t leg = 0; leg < legs_.size(); ++leg) {
+    const auto furthest =
+        legs_[leg].steps.empty() ? 0 : *std::max_element(legs_[leg].steps.begin(), legs_[leg].steps.end());
+    auto& stages = stages_.emplace_back();
+    std::uint64_t first = 0;
+    for (std::uint64_t epoch = 0; first < furthest || epoch < left_.size(); ++epoch) {
+      if (epoch == left_.size()) left_.push_back(whole_);
+      stages.push_back({left_[epoch], first});
+      const Partition here{left_[epoch], legs_[leg].workers(), legs_[leg].batch};
+      const auto done = done_in(leg, epoch);
+      for (std::uint64_t rank = 0; rank < done.size(); ++rank) {
+        for (std::uint64_t step = 0; step < done[rank]; ++step) left_[epoch] -= here.slice(step, rank).size();
+      }
+      first += here.steps_per_epoch();
+    }
+  }
+  while (!left_.empty() && left_.back() == whole_) left_.pop_back();
+}
+
+std::vector<std::uint64_t> Remainder::done_in(std::size_t leg, std::uint64_t epoch) const {
+  const auto& stage = stages_[leg][epoch];
+  const auto here = Partition{stage.samples, legs_[leg].workers(), legs_[leg].batch}.steps_per_epoch();
+  std::vector<std::uint64_t> done;
+  for (const auto steps : legs_[leg].steps)
+    done.push_back(std::min(here, steps - std::min(steps, stage.first_step)));
+  return done;
+}
+
+std::uint64_t Remainder::samples(std::uint64_t epoch) const {
+  return epoch < left_.size() ? left_[epoch] : whole_;
+}
+
+std::vector<std::uint32_t> Remainder::order(std::uint64_t seed, std::uint64_t epoch) const {
+  auto order = epoch_order(whole_, seed, epoch);
+  for (std::size_t leg = 0; leg < legs_.size(); ++leg) {
+    if (epoch >= stages_[leg].size()) continue;
+    const Partition here{stages_[leg][epoch].samples, legs_[leg].workers(), legs_[leg].batch};
+    const auto done = done_in(leg, epoch);
+    std::vector<bool> used(order.size());
+    for (std::uint64_t rank = 0; rank < done.size(); ++rank) {
+      for (std::uint64_t step = 0; step < done[rank]; ++step) {
+        const auto slice = here.slice(step, rank);
+        std::fill(used.begin() + static_cast<std::ptrdiff_t>(slice.begin),
+                  used.begin() + static_cast<std::ptrdiff_t>(slice.end), true);
+      }
+    }
+    std::vector<std::uint32_t> left;
+    for (std::size_t i = 0; i < order.size(); ++i) {
+      if (!used[i]) left.push_back(order[i]);
+    }
+    order = std::move(left);
+  }
+  return order;
+}
+
+Sampler::Sampler(const Partition& partition, std::uint64_t rank, std::uint64_t seed,
+                 std::vector<DataLeg> earlier)
+    : partition_(partition), rank_(rank), seed_(seed), remainder_(partition.samples, std::move(earlier)) {
   CAPSTAN_CHECK(partition.workers > 0 && partition.batch > 0 && rank < partition.workers,
                 "a worker and its batch");
 }
 
+Partition Sampler::of_epoch(std::uint64_t epoch) const {
+  return {remainder_.samples(epoch), partition_.workers, partition_.batch};
+}
+
+std::uint64_t Sampler::steps(std::uint64_t epoch) const {
+  return of_epoch(epoch).steps_per_epoch();
+}
+
+std::uint64_t Sampler::total_steps(std::uint64_t epochs) const {
+  const auto cut = std::min(epochs, remainder_.first_whole_epoch());
+  auto total = (epochs - cut) * partition_.steps_per_epoch();
+  for (std::uint64_t epoch = 0; epoch < cut; ++epoch) total += steps(epoch);
+  return total;
+}
+
+Sampler::Place Sampler::place(std::uint64_t step) const {
+  std::uint64_t epoch = 0;
+  for (; epoch < remainder_.first_whole_epoch(); ++epoch) {
+    if (step < steps(epoch)) return {epoch, step};
+    step -= steps(epoch);
+  }
+  return {epoch + step / partition_.steps_per_epoch(), step % partition_.steps_per_epoch()};
+}
+
 std::span<const std::uint32_t> Sampler::batch(std::uint64_t epoch, std::uint64_t step) {
   if (epoch_ != epoch) {
-    order_ = epoch_order(partition_.samples, seed_, epoch);
+    order_ = remainder_.order(seed_, epoch);
     epoch_ = epoch;
   }
-  const auto slice = partition_.slice(step, rank_);
+  const auto slice = of_epoch(epoch).slice(step, rank_);
   return std::span(order_).subspan(slice.begin, slice.size());
 }
 

@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "capstan/base/data_leg.h"
 #include "capstan/base/flat_layout.h"
 
 namespace capstan::data {
@@ -26,19 +27,58 @@ struct Partition {
 // The order of the samples in one epoch; the same for the same arguments on every machine.
 std::vector<std::uint32_t> epoch_order(std::uint64_t samples, std::uint64_t seed, std::uint64_t epoch);
 
-// One worker's batches. Keeps the current epoch's order. Not thread-safe.
+// What the legs of a run have left of each epoch. Immutable.
+class Remainder {
+ public:
+  Remainder(std::uint64_t samples, std::vector<DataLeg> legs);
+
+  std::uint64_t samples(std::uint64_t epoch) const;
+  // The samples that are left, in the epoch's order.
+  std::vector<std::uint32_t> order(std::uint64_t seed, std::uint64_t epoch) const;
+  // From here on every epoch is whole.
+  std::uint64_t first_whole_epoch() const { return left_.size(); }
+
+ private:
+  // An epoch as one leg found it.
+  struct Stage {
+    std::uint64_t samples = 0;
+    std::uint64_t first_step = 0;
+  };
+  // Steps of the leg that each worker has done in this epoch.
+  std::vector<std::uint64_t> done_in(std::size_t leg, std::uint64_t epoch) const;
+
+  std::uint64_t whole_;
+  std::vector<DataLeg> legs_;
+  std::vector<std::vector<Stage>> stages_;  // by leg, by epoch
+  std::vector<std::uint64_t> left_;         // by epoch
+};
+
+// One worker's batches in the current leg. Keeps the current epoch's order. Not thread-safe.
 class Sampler {
  public:
-  Sampler(const Partition& partition, std::uint64_t rank, std::uint64_t seed);
+  Sampler(const Partition& partition, std::uint64_t rank, std::uint64_t seed,
+          std::vector<DataLeg> earlier = {});
 
-  std::uint64_t steps_per_epoch() const { return partition_.steps_per_epoch(); }
+  // Steps of this leg in an epoch, and in the first `epochs` of them.
+  std::uint64_t steps(std::uint64_t epoch) const;
+  std::uint64_t total_steps(std::uint64_t epochs) const;
+  // Where the leg's step lies.
+  struct Place {
+    std::uint64_t epoch = 0;
+    std::uint64_t step = 0;  // within the epoch
+  };
+  Place place(std::uint64_t step) const;
+
   // Sample indices; valid until a batch of another epoch is asked for.
   std::span<const std::uint32_t> batch(std::uint64_t epoch, std::uint64_t step);
 
  private:
+  Partition of_epoch(std::uint64_t epoch) const;
+
   Partition partition_;
   std::uint64_t rank_;
   std::uint64_t seed_;
+  Remainder remainder_;
   std::optional<std::uint64_t> epoch_;
   std::vector<std::uint32_t> order_;
 };

@@ -39,7 +39,7 @@ SingleResult train_single(const SingleOptions& options, const data::Dataset& dat
 
   const auto start = SteadyClock::now();
   for (std::uint64_t epoch = 0; epoch < options.epochs; ++epoch) {
-    for (std::uint64_t i = 0; i < sampler.steps_per_epoch(); ++i) {
+    for (std::uint64_t i = 0; i < sampler.steps(epoch); ++i) {
       if (options.max_steps > 0 && result.steps == options.max_steps) return result;
       if (callbacks.stop && callbacks.stop->load(std::memory_order_relaxed)) {
         result.stopped = true;

@@ -27,11 +27,12 @@ Result<WorkerResult> run_worker(client::WorkerClient& client, models::Model& mod
                         options.seed);
 
   WorkerResult result;
-  const auto per_epoch = sampler.steps_per_epoch();
-  for (auto step = first_step(client, update->version); step < options.epochs * per_epoch; ++step) {
+  const auto total = sampler.total_steps(options.epochs);
+  for (auto step = first_step(client, update->version); step < total; ++step) {
     if (update->stop || (options.stop && options.stop->load(std::memory_order_relaxed))) break;
+    const auto place = sampler.place(step);
     const auto computed =
-        compute_gradients(model, arena, gather(train, sampler.batch(step / per_epoch, step % per_epoch)));
+        compute_gradients(model, arena, gather(train, sampler.batch(place.epoch, place.step)));
     update = client.push_pull(
         {static_cast<std::uint32_t>(computed.samples), static_cast<float>(computed.loss), computed.seconds});
     if (!update) return update.status();

@@ -1,0 +1,19 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace capstan {
+
+// One stretch of a run's way through its data, in which the number of workers and their batch size stay the
+// same. Where a run stands is the list of its legs: each goes on with what the ones before left of each
+// epoch.
+struct DataLeg {
+  std::uint64_t batch = 1;           // per worker
+  std::vector<std::uint64_t> steps;  // how many each worker has done, by rank
+
+  std::uint64_t workers() const { return steps.size(); }
+  friend bool operator==(const DataLeg&, const DataLeg&) = default;
+};
+
+}  // namespace capstan
