@@ -15,6 +15,7 @@ include(GoogleTest)
 
 pkg_check_modules(hwy REQUIRED IMPORTED_TARGET libhwy)
 pkg_check_modules(sodium REQUIRED IMPORTED_TARGET libsodium)
+pkg_check_modules(xxhash REQUIRED IMPORTED_TARGET libxxhash)
 
 if(CAPSTAN_TORCH)
   find_package(Torch REQUIRED)

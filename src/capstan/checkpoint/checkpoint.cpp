@@ -1,0 +1,230 @@
+#include "capstan/checkpoint/checkpoint.h"
+
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+#include <map>
+
+#include <fmt/format.h>
+
+#include "capstan/base/arena_order.h"
+#include "capstan/base/check.h"
+#include "capstan/base/user_error.h"
+#include "capstan/checkpoint/atomic_file.h"
+#include "capstan/checkpoint/checksum.h"
+#include "capstan/checkpoint/safetensors.h"
+
+namespace capstan::checkpoint {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kWeights = "weights";
+constexpr const char* kStatistics = "statistics";
+
+Range intersection(const Range& a, const Range& b) {
+  const auto begin = std::max(a.begin, b.begin);
+  return {begin, std::max(begin, std::min(a.end, b.end))};
+}
+
+std::string file_name(const char* what, const Shard& shard) {
+  return shard.servers == 1 ? fmt::format("{}.safetensors", what)
+                            : fmt::format("{}-{}-of-{}.safetensors", what, shard.server + 1, shard.servers);
+}
+
+bool is_whole(const Piece& piece, const TensorShape& tensor) {
+  return piece.elements == Range{0, tensor.elements()};
+}
+
+std::uint64_t checksum_of(std::span<const float> values) {
+  return checksum(std::as_bytes(values));
+}
+
+// A file in the making: its tensors, and what the manifest says of them.
+struct File {
+  std::string name;
+  std::vector<TensorView> views;
+  std::vector<Piece> pieces;
+
+  void add(const std::string& array, const TensorShape& tensor, Range elements,
+           std::span<const float> values) {
+    const bool whole = elements == Range{0, tensor.elements()};
+    auto key = array == kWeights || array == kStatistics ? tensor.name : array + "/" + tensor.name;
+    if (!whole) key += fmt::format("[{}:{}]", elements.begin, elements.end);
+    pieces.push_back({name, key, array, tensor.name, elements, checksum_of(values)});
+    views.push_back({std::move(key),
+                     whole ? tensor.dims : std::vector{static_cast<std::int64_t>(values.size())}, values});
+  }
+};
+
+void add_array(File& file, const FlatLayout& layout, const Shard& shard, const NamedArray& array,
+               std::vector<float>& scratch) {
+  CAPSTAN_CHECK(array.values.size() == shard.range.size(), "an array for the shard's range");
+  for (std::size_t i = 0; i < layout.tensors().size(); ++i) {
+    const auto& tensor = layout.tensors()[i];
+    const auto mine = intersection(layout.range(i), shard.range);
+    if (mine.size() == 0 && (tensor.elements() > 0 || shard.server > 0)) continue;
+    const auto values = array.values.subspan(mine.begin - shard.range.begin, mine.size());
+    const Range elements{mine.begin - layout.offset(i), mine.end - layout.offset(i)};
+    if (elements.size() == tensor.elements() && tensor.dims.size() == 4) {
+      scratch.assign(values.begin(), values.end());
+      to_file_order(tensor.dims, scratch, values);
+    }
+    file.add(array.name, tensor, elements, values);
+  }
+}
+
+std::vector<Piece> write(const fs::path& folder, File&& file) {
+  write_safetensors(folder / file.name, file.views, {{"producer", "capstan"}, {"format", "pt"}});
+  return std::move(file.pieces);
+}
+
+// The file's tensors that the manifest names, each found and compared with its checksum.
+std::map<std::string, Tensor> read_file(const fs::path& folder, const Manifest& manifest,
+                                        const std::string& name) {
+  auto content = read_safetensors(folder / name);
+  std::map<std::string, Tensor> tensors;
+  for (auto& t : content.tensors) tensors.emplace(t.name, std::move(t));
+  for (const auto& piece : manifest.pieces) {
+    if (piece.file != name) continue;
+    const auto found = tensors.find(piece.key);
+    if (found == tensors.end() || found->second.values.size() != piece.elements.size())
+      throw UserError(fmt::format("{} lacks tensor {}", (folder / name).string(), piece.key));
+    if (checksum_of(found->second.values) != piece.checksum)
+      throw UserError(fmt::format("{} is damaged: the checksum of tensor {} does not fit",
+                                  (folder / name).string(), piece.key));
+  }
+  return tensors;
+}
+
+std::vector<std::string> files_of(const Manifest& manifest) {
+  std::vector<std::string> files;
+  for (const auto& piece : manifest.pieces) {
+    if (std::ranges::find(files, piece.file) == files.end()) files.push_back(piece.file);
+  }
+  return files;
+}
+
+// Copies what a piece has of `range`; returns how many elements that is.
+std::uint64_t place(const Piece& piece, const TensorShape& tensor, std::uint64_t offset,
+                    std::vector<float>& values, Range range, std::span<float> out) {
+  const Range flat{offset + piece.elements.begin, offset + piece.elements.end};
+  const auto wanted = intersection(flat, range);
+  if (wanted.size() == 0) return 0;
+  if (is_whole(piece, tensor) && tensor.dims.size() == 4) {
+    const auto file_order = values;
+    to_arena_order(tensor.dims, file_order, values);
+  }
+  std::ranges::copy(std::span(values).subspan(wanted.begin - flat.begin, wanted.size()),
+                    out.begin() + static_cast<std::ptrdiff_t>(wanted.begin - range.begin));
+  return wanted.size();
+}
+
+}  // namespace
+
+std::vector<Piece> write_shard(const fs::path& folder, const FlatLayout& layout, Shard& shard) {
+  CAPSTAN_CHECK(!shard.arrays.empty() && shard.arrays.front().name == kWeights, "the weights first");
+  std::vector<float> scratch;
+  File weights{file_name("weights", shard), {}, {}};
+  add_array(weights, layout, shard, shard.arrays.front(), scratch);
+  for (std::size_t i = 0; i < shard.statistics_layout.tensors().size(); ++i) {
+    const auto range = shard.statistics_layout.range(i);
+    const auto& tensor = shard.statistics_layout.tensors()[i];
+    weights.add(kStatistics, tensor, {0, tensor.elements()},
+                shard.statistics.subspan(range.begin, range.size()));
+  }
+  auto pieces = write(folder, std::move(weights));
+  if (shard.arrays.size() == 1) return pieces;
+
+  File state{file_name("optimizer", shard), {}, {}};
+  for (const auto& array : std::span(shard.arrays).subspan(1))
+    add_array(state, layout, shard, array, scratch);
+  auto more = write(folder, std::move(state));
+  pieces.insert(pieces.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
+  return pieces;
+}
+
+void write_manifest(const fs::path& folder, const Manifest& manifest) {
+  AtomicFile file(folder / kManifestFile);
+  const auto text = to_json(manifest);
+  file.write(std::as_bytes(std::span(text)));
+  file.commit();
+}
+
+Manifest read_manifest(const fs::path& folder) {
+  const auto path = folder / kManifestFile;
+  std::ifstream file(path);
+  if (!file)
+    throw UserError(fmt::format("{} is no checkpoint: it has no {}", folder.string(), kManifestFile));
+  return parse_manifest({std::istreambuf_iterator<char>(file), {}}, path.string());
+}
+
+void verify(const fs::path& folder, const Manifest& manifest) {
+  const FlatLayout layout(manifest.parameters);
+  for (const auto& file : files_of(manifest)) (void)read_file(folder, manifest, file);
+  std::vector<std::string> arrays = {kWeights};
+  arrays.insert(arrays.end(), manifest.state.begin(), manifest.state.end());
+  for (const auto& array : arrays) {
+    std::uint64_t elements = 0;
+    for (const auto& piece : manifest.pieces) {
+      if (piece.array == array) elements += piece.elements.size();
+    }
+    if (elements != layout.parameters())
+      throw UserError(fmt::format("{} has {} of the {} elements of {}", folder.string(), elements,
+                                  layout.parameters(), array));
+  }
+}
+
+void load(const fs::path& folder, const Manifest& manifest, Range range, std::span<const NamedArray> arrays) {
+  const FlatLayout layout(manifest.parameters);
+  std::map<std::string, std::size_t> index;
+  std::uint64_t expected = 0;
+  for (std::size_t i = 0; i < layout.tensors().size(); ++i) {
+    index[layout.tensors()[i].name] = i;
+    expected += intersection(layout.range(i), range).size();
+  }
+  std::map<std::string, std::uint64_t> filled;
+  for (const auto& array : arrays) {
+    CAPSTAN_CHECK(array.values.size() == range.size(), "an array for the range");
+    std::ranges::fill(array.values, 0.0f);
+  }
+  for (const auto& file : files_of(manifest)) {
+    std::map<std::string, Tensor> tensors;
+    for (const auto& piece : manifest.pieces) {
+      const auto array = std::ranges::find(arrays, piece.array, &NamedArray::name);
+      if (piece.file != file || array == arrays.end()) continue;
+      const auto i = index.at(piece.tensor);
+      const auto offset = layout.offset(i);
+      if (intersection({offset + piece.elements.begin, offset + piece.elements.end}, range).size() == 0)
+        continue;
+      if (tensors.empty()) tensors = read_file(folder, manifest, file);
+      filled[piece.array] +=
+          place(piece, layout.tensors()[i], offset, tensors.at(piece.key).values, range, array->values);
+    }
+  }
+  for (const auto& array : arrays) {
+    if (filled[array.name] != expected)
+      throw UserError(fmt::format("{} has {} of {} elements of {}", folder.string(), filled[array.name],
+                                  expected, array.name));
+  }
+}
+
+std::vector<float> load_statistics(const fs::path& folder, const Manifest& manifest) {
+  const FlatLayout layout(manifest.statistics);
+  std::vector<float> flat(layout.size());
+  for (const auto& file : files_of(manifest)) {
+    std::map<std::string, Tensor> tensors;
+    for (const auto& piece : manifest.pieces) {
+      if (piece.file != file || piece.array != kStatistics) continue;
+      if (tensors.empty()) tensors = read_file(folder, manifest, file);
+      for (std::size_t i = 0; i < layout.tensors().size(); ++i) {
+        if (layout.tensors()[i].name != piece.tensor) continue;
+        std::ranges::copy(tensors.at(piece.key).values,
+                          flat.begin() + static_cast<std::ptrdiff_t>(layout.offset(i)));
+      }
+    }
+  }
+  return flat;
+}
+
+}  // namespace capstan::checkpoint

@@ -1,0 +1,145 @@
+#include "capstan/checkpoint/checkpointer.h"
+
+#include <fmt/format.h>
+
+#include "capstan/base/check.h"
+#include "capstan/base/user_error.h"
+#include "capstan/checkpoint/run_checkpoints.h"
+
+namespace capstan::checkpoint {
+
+namespace fs = std::filesystem;
+
+std::vector<Piece> write_part(const fs::path& folder, const FlatLayout& layout,
+                              std::span<const std::string> state_names, std::uint32_t server,
+                              std::uint32_t servers, Range range, Snapshot& snapshot,
+                              const FlatLayout& statistics_layout, std::span<const float> statistics) {
+  const auto arrays = snapshot.arrays();
+  CAPSTAN_CHECK(arrays.size() == state_names.size() + 1, "the weights and the optimizer's state");
+  Shard shard{server, servers, range, {}, statistics_layout, statistics};
+  for (std::size_t i = 0; i < arrays.size(); ++i)
+    shard.arrays.push_back({i == 0 ? "weights" : state_names[i - 1], arrays[i]});
+  std::error_code error;
+  fs::create_directories(folder, error);
+  if (error) throw UserError(fmt::format("cannot make {}: {}", folder.string(), error.message()));
+  return write_shard(folder, layout, shard);
+}
+
+Snapshot::Snapshot(std::size_t arrays, std::size_t size) : size_(size) {
+  // Not set to zero: all of it is written before any is read.
+  for (std::size_t i = 0; i < arrays; ++i) arrays_.push_back(std::make_unique_for_overwrite<float[]>(size));
+}
+
+std::vector<float*> Snapshot::destinations() const {
+  std::vector<float*> pointers;
+  for (const auto& array : arrays_) pointers.push_back(array.get());
+  return pointers;
+}
+
+std::vector<std::span<float>> Snapshot::arrays() const {
+  std::vector<std::span<float>> spans;
+  for (const auto& array : arrays_) spans.emplace_back(array.get(), size_);
+  return spans;
+}
+
+Checkpointer::Checkpointer(const CheckpointOptions& options, Version start, Background& background,
+                           std::function<void()> done)
+    : options_(options),
+      background_(background),
+      done_(std::move(done)),
+      newest_(start),
+      tried_(start),
+      tried_at_(SteadyClock::now()) {}
+
+bool Checkpointer::is_due(Version version) const {
+  if (!options_.is_on() || pending_ || version == tried_) return false;
+  if (options_.every_steps > 0 && version.value / options_.every_steps > tried_.value / options_.every_steps)
+    return true;
+  return options_.every_time > Duration{} && SteadyClock::now() - tried_at_ >= options_.every_time;
+}
+
+fs::path Checkpointer::begin(Manifest manifest, std::uint32_t servers) {
+  CAPSTAN_CHECK(!pending_, "one checkpoint at a time");
+  tried_ = manifest.version;
+  tried_at_ = SteadyClock::now();
+  pending_ = Pending{std::move(manifest), {}, servers, {}, {}, {}, {}};
+  pending_->folder = folder_of(options_.run, tried_);
+  for (std::uint32_t i = 0; i < servers; ++i) pending_->missing.insert(i);
+  return pending_->folder;
+}
+
+void Checkpointer::take_snapshot(Version version, std::shared_ptr<Snapshot> snapshot, Range range) {
+  if (!pending_ || pending_->manifest.version != version) return;
+  pending_->snapshot = std::move(snapshot);
+  pending_->range = range;
+  write_own();
+}
+
+void Checkpointer::take_statistics(const FlatLayout& layout, std::vector<float> statistics) {
+  if (!pending_) return;
+  // Where nobody has told any, the checkpoint has none.
+  pending_->statistics = statistics.empty() ? std::pair{FlatLayout(), std::vector<float>()}
+                                            : std::pair{layout, std::move(statistics)};
+  pending_->manifest.statistics = pending_->statistics->first.tensors();
+  write_own();
+}
+
+void Checkpointer::write_own() {
+  if (!pending_->snapshot || !pending_->statistics) return;
+  const auto pieces = std::make_shared<std::vector<Piece>>();
+  background_.post(
+      [p = *pending_, pieces] {
+        *pieces = write_part(p.folder, FlatLayout(p.manifest.parameters), p.manifest.state, 0, p.servers,
+                             p.range, *p.snapshot, p.statistics->first, p.statistics->second);
+      },
+      [this, version = pending_->manifest.version, pieces](const std::string& error) {
+        written(0, version, error, std::move(*pieces));
+      });
+  pending_->snapshot.reset();
+}
+
+void Checkpointer::written(std::uint32_t server, Version version, const std::string& error,
+                           std::vector<Piece> pieces) {
+  if (!pending_ || pending_->manifest.version != version || !pending_->missing.contains(server)) return;
+  if (!error.empty()) return fail(error);
+  pending_->missing.erase(server);
+  auto& all = pending_->manifest.pieces;
+  all.insert(all.end(), std::make_move_iterator(pieces.begin()), std::make_move_iterator(pieces.end()));
+  if (pending_->missing.empty()) complete();
+}
+
+void Checkpointer::lost(std::uint32_t server) {
+  if (pending_ && pending_->missing.contains(server)) fail(fmt::format("server {} is lost", server));
+}
+
+void Checkpointer::complete() {
+  background_.post(
+      [folder = pending_->folder, manifest = pending_->manifest, options = options_] {
+        for (const auto& piece : manifest.pieces) {
+          if (!fs::exists(folder / piece.file))
+            throw UserError(fmt::format(
+                "{} is not to be seen here: all servers need one --train-dir on a file system they share",
+                (folder / piece.file).string()));
+        }
+        write_manifest(folder, manifest);
+        remove_old(options.run, options.keep);
+      },
+      [this, version = pending_->manifest.version](const std::string& error) {
+        if (!error.empty()) return fail(error);
+        newest_ = version;
+        error_.clear();
+        pending_.reset();
+        done_();
+      });
+}
+
+void Checkpointer::fail(const std::string& error) {
+  // What is there of it makes room, for example on a full disk. Parts that other servers still write may
+  // remain; the next checkpoint removes them.
+  background_.post([folder = pending_->folder] { fs::remove_all(folder); }, [](const std::string&) {});
+  error_ = error;
+  pending_.reset();
+  done_();
+}
+
+}  // namespace capstan::checkpoint

@@ -1,0 +1,96 @@
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "capstan/base/time.h"
+#include "capstan/checkpoint/background.h"
+#include "capstan/checkpoint/checkpoint.h"
+
+namespace capstan::checkpoint {
+
+struct CheckpointOptions {
+  std::filesystem::path run;      // the run's folder; empty: no checkpoints
+  std::uint64_t every_steps = 0;  // 0: not by steps
+  Duration every_time = {};       // 0: not by time
+  std::size_t keep = 3;           // older ones are removed
+
+  bool is_on() const { return !run.empty(); }
+};
+
+// A shard's arrays at one version: the weights, then the optimizer's state.
+class Snapshot {
+ public:
+  Snapshot(std::size_t arrays, std::size_t size);
+  std::vector<float*> destinations() const;
+  std::vector<std::span<float>> arrays() const;
+
+ private:
+  std::size_t size_;
+  std::vector<std::unique_ptr<float[]>> arrays_;
+};
+
+// The writing side of a run's checkpoints: when one is due, and what is still missing of the one that is
+// being written. A checkpoint is complete when every server has written its part; then the manifest follows,
+// and old ones go. Owned by one thread, to which `background` delivers; not thread-safe.
+class Checkpointer {
+ public:
+  // `done` runs when a checkpoint is complete, or has failed.
+  Checkpointer(const CheckpointOptions& options, Version start, Background& background,
+               std::function<void()> done);
+
+  // Is one to be made at this version? Never while one is being written.
+  bool is_due(Version version) const;
+  bool is_saving() const { return pending_.has_value(); }
+  bool has_tried(Version version) const { return tried_ == version; }
+  Version newest() const { return newest_; }           // complete; 0 for none
+  const std::string& error() const { return error_; }  // of the newest attempt
+
+  // Begins one: pieces are to come from so many servers, this one (0) included. Returns its folder.
+  std::filesystem::path begin(Manifest manifest, std::uint32_t servers);
+  // This server's own part: written when both are there.
+  void take_snapshot(Version version, std::shared_ptr<Snapshot> snapshot, Range range);
+  void take_statistics(const FlatLayout& layout, std::vector<float> statistics);
+  // Another server's.
+  void written(std::uint32_t server, Version version, const std::string& error, std::vector<Piece> pieces);
+  void lost(std::uint32_t server);
+
+ private:
+  struct Pending {
+    Manifest manifest;
+    std::filesystem::path folder;
+    std::uint32_t servers = 1;
+    std::set<std::uint32_t> missing;
+    std::shared_ptr<Snapshot> snapshot;
+    Range range;
+    std::optional<std::pair<FlatLayout, std::vector<float>>> statistics;
+  };
+
+  void write_own();
+  void complete();
+  void fail(const std::string& error);
+
+  const CheckpointOptions options_;
+  Background& background_;
+  const std::function<void()> done_;
+  std::optional<Pending> pending_;
+  Version newest_;
+  Version tried_;
+  TimePoint tried_at_;
+  std::string error_;
+};
+
+// Writes one server's part: to be run on a background thread.
+std::vector<Piece> write_part(const std::filesystem::path& folder, const FlatLayout& layout,
+                              std::span<const std::string> state_names, std::uint32_t server,
+                              std::uint32_t servers, Range range, Snapshot& snapshot,
+                              const FlatLayout& statistics_layout = {},
+                              std::span<const float> statistics = {});
+
+}  // namespace capstan::checkpoint

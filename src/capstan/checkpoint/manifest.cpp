@@ -1,0 +1,168 @@
+#include "capstan/checkpoint/manifest.h"
+
+#include <algorithm>
+#include <charconv>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "capstan/base/user_error.h"
+#include "capstan/checkpoint/checksum.h"
+
+namespace capstan::checkpoint {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr const char* kFormat = "capstan-checkpoint-1";
+
+// JSON numbers are doubles to many readers: 64 random bits are text.
+std::string hex(std::uint64_t value) {
+  return fmt::format("{:016x}", value);
+}
+
+std::uint64_t unhex(const std::string& text) {
+  std::uint64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, 16);
+  if (error != std::errc{} || end != text.data() + text.size() || text.size() != 16)
+    throw UserError(fmt::format("'{}' is no checksum", text));
+  return value;
+}
+
+Json to_json(const std::vector<TensorShape>& shapes) {
+  auto list = Json::array();
+  for (const auto& s : shapes) list.push_back({{"name", s.name}, {"shape", s.dims}});
+  return list;
+}
+
+std::vector<TensorShape> shapes(const Json& json) {
+  constexpr std::uint64_t kMost = std::uint64_t{1} << 48;
+  std::vector<TensorShape> list;
+  for (const auto& s : json) {
+    auto& shape = list.emplace_back(s.at("name").get<std::string>(), std::vector<std::int64_t>{});
+    std::uint64_t elements = 1;
+    for (const auto& d : s.at("shape")) {
+      const auto dim = d.get<std::uint64_t>();
+      if (dim > kMost || (dim > 0 && elements > kMost / dim))
+        throw UserError(fmt::format("tensor {} is larger than any model", shape.name));
+      elements *= dim;
+      shape.dims.push_back(static_cast<std::int64_t>(dim));
+    }
+  }
+  return list;
+}
+
+Json body(const Manifest& m) {
+  Json json = {{"format", kFormat},
+               {"version", m.version.value},
+               {"strategy", m.strategy},
+               {"optimizer", m.optimizer},
+               {"optimizer_state", m.state},
+               {"schedule", m.schedule},
+               {"learning_rate", m.learning_rate}};
+  auto legs = Json::array();
+  for (const auto& leg : m.legs) legs.push_back({{"batch", leg.batch}, {"steps", leg.steps}});
+  json["data"] = {
+      {"samples", m.samples}, {"seed", m.seed}, {"trained_samples", m.trained_samples}, {"legs", legs}};
+  auto marks = Json::array();
+  for (const auto& mark : m.marks) {
+    marks.push_back({{"worker", mark.worker.value},
+                     {"incarnation", hex(mark.incarnation.value)},
+                     {"sequence", mark.sequence.value}});
+  }
+  json["marks"] = marks;
+  json["parameters"] = to_json(m.parameters);
+  json["statistics"] = to_json(m.statistics);
+  auto pieces = Json::array();
+  for (const auto& p : m.pieces) {
+    pieces.push_back({{"file", p.file},
+                      {"key", p.key},
+                      {"array", p.array},
+                      {"tensor", p.tensor},
+                      {"elements", {p.elements.begin, p.elements.end}},
+                      {"xxh3", hex(p.checksum)}});
+  }
+  json["tensors"] = pieces;
+  return json;
+}
+
+std::string checksum_of(const Json& json) {
+  const auto text = json.dump();
+  return hex(checksum(std::as_bytes(std::span(text))));
+}
+
+Manifest read(const Json& json) {
+  Manifest m;
+  m.version = {json.at("version").get<std::uint64_t>()};
+  json.at("strategy").get_to(m.strategy);
+  json.at("optimizer").get_to(m.optimizer);
+  json.at("optimizer_state").get_to(m.state);
+  json.at("schedule").get_to(m.schedule);
+  json.at("learning_rate").get_to(m.learning_rate);
+  const auto& data = json.at("data");
+  data.at("samples").get_to(m.samples);
+  data.at("seed").get_to(m.seed);
+  data.at("trained_samples").get_to(m.trained_samples);
+  for (const auto& leg : data.at("legs")) {
+    auto& l = m.legs.emplace_back();
+    leg.at("batch").get_to(l.batch);
+    leg.at("steps").get_to(l.steps);
+    if (l.batch == 0 || l.steps.empty()) throw UserError("a leg without workers or batch");
+  }
+  for (const auto& mark : json.at("marks")) {
+    m.marks.push_back({{mark.at("worker").get<std::uint32_t>()},
+                       {unhex(mark.at("incarnation").get<std::string>())},
+                       {mark.at("sequence").get<std::uint64_t>()}});
+  }
+  m.parameters = shapes(json.at("parameters"));
+  m.statistics = shapes(json.at("statistics"));
+  for (const auto& p : json.at("tensors")) {
+    auto& piece = m.pieces.emplace_back();
+    p.at("file").get_to(piece.file);
+    p.at("key").get_to(piece.key);
+    p.at("array").get_to(piece.array);
+    p.at("tensor").get_to(piece.tensor);
+    piece.elements = {p.at("elements").at(0).get<std::uint64_t>(),
+                      p.at("elements").at(1).get<std::uint64_t>()};
+    piece.checksum = unhex(p.at("xxh3").get<std::string>());
+    const auto& owners = piece.array == "statistics" ? m.statistics : m.parameters;
+    const auto owner = std::ranges::find(owners, piece.tensor, &TensorShape::name);
+    if (owner == owners.end())
+      throw UserError(fmt::format("it names a tensor {} that it lacks", piece.tensor));
+    if (piece.elements.begin > piece.elements.end || piece.elements.end > owner->elements())
+      throw UserError(fmt::format("a piece outside tensor {}", piece.tensor));
+    if (piece.file.find('/') != std::string::npos || piece.file.empty() || piece.file[0] == '.')
+      throw UserError(fmt::format("'{}' is no file of this folder", piece.file));
+  }
+  return m;
+}
+
+}  // namespace
+
+std::string to_json(const Manifest& manifest) {
+  auto json = body(manifest);
+  json["checksum"] = checksum_of(json);
+  return json.dump(1) + "\n";
+}
+
+Manifest parse_manifest(const std::string& text, const std::string& name) {
+  const auto fail = [&](const std::string& why) {
+    throw UserError(fmt::format("{} is no good manifest: {}", name, why));
+  };
+  try {
+    auto json = Json::parse(text);
+    if (!json.is_object() || json.value("format", "") != kFormat) fail("it is not of a Capstan checkpoint");
+    const auto said = json.value("checksum", "");
+    json.erase("checksum");
+    if (said != checksum_of(json)) fail("its checksum does not fit");
+    return read(json);
+  } catch (const Json::exception&) {
+    fail("it is cut off or damaged");
+  } catch (const UserError& error) {
+    if (std::string_view(error.what()).starts_with(name)) throw;
+    fail(error.what());
+  }
+  return {};
+}
+
+}  // namespace capstan::checkpoint

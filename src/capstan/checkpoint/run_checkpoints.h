@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "capstan/checkpoint/manifest.h"
+
+namespace capstan::checkpoint {
+
+// The checkpoints of one run: folders `checkpoints/step-00000500` below the run's folder. Beside them `best`
+// is a link to the best of them, and `finished.json` says that no more will come.
+
+std::filesystem::path folder_of(const std::filesystem::path& run, Version version);
+
+// Complete ones, the oldest first; whether their content is good is another question.
+struct Entry {
+  Version version;
+  std::filesystem::path folder;
+};
+std::vector<Entry> list(const std::filesystem::path& run);
+
+// The newest checkpoint that is good, every checksum compared, and one line for each newer one that is not.
+struct Found {
+  std::filesystem::path folder;
+  Manifest manifest;
+};
+std::optional<Found> newest_good(const std::filesystem::path& run, std::vector<std::string>& complaints);
+
+// Removes all but the newest `keep` complete checkpoints and the one `best` links to, and what unfinished
+// attempts older than the newest have left behind. What cannot be removed stays.
+void remove_old(const std::filesystem::path& run, std::size_t keep);
+
+// Makes `best` a link to this checkpoint of the run, at once as others see it.
+void link_best(const std::filesystem::path& run, Version version);
+
+// No more checkpoints will come, because `why`; or more will.
+void mark_finished(const std::filesystem::path& run, Version version, const std::string& why);
+void mark_running(const std::filesystem::path& run);
+bool is_finished(const std::filesystem::path& run);
+
+}  // namespace capstan::checkpoint
