@@ -60,7 +60,7 @@ TEST(Messages, OneSurplusByteIsRejected) {
 
 // Written out by hand from docs/wire_format.md.
 TEST(Messages, APushHasTheBytesOfTheDocument) {
-  const Push push{{0x01020304}, {0x1122334455667788}, {5}, {6}, {0x100}, 32, 1.5f, 1000, 7};
+  const Push push{{0x01020304}, {0x1122334455667788}, {5}, {6}, {0x100}, 32, 1.5f, 1000, 7, 9};
   EXPECT_EQ(encode(push), bytes({
                               0x09, 0x00,                                      // type
                               0x04, 0x03, 0x02, 0x01,                          // worker
@@ -72,21 +72,24 @@ TEST(Messages, APushHasTheBytesOfTheDocument) {
                               0x00, 0x00, 0xc0, 0x3f,                          // loss
                               0xe8, 0x03, 0x00, 0x00,                          // compute_us
                               0x07, 0x00, 0x00, 0x00,                          // wait_us
+                              0x09, 0x00, 0x00, 0x00,                          // data_us
                           }));
 }
 
 TEST(Messages, WeightsHaveTheBytesOfTheDocument) {
-  EXPECT_EQ(encode(Weights{3, {0x0a0b}, {2}, true}), bytes({
-                                                         0x0b, 0x00,                          // type
-                                                         0x03, 0x00, 0x00, 0x00, 0, 0, 0, 0,  // request
-                                                         0x0b, 0x0a, 0x00, 0x00, 0, 0, 0, 0,  // version
-                                                         0x02, 0x00, 0x00, 0x00, 0, 0, 0, 0,  // applied
-                                                         0x01,                                // stop
-                                                     }));
+  EXPECT_EQ(encode(Weights{3, {0x0a0b}, {2}, true, false}),
+            bytes({
+                0x0b, 0x00,                          // type
+                0x03, 0x00, 0x00, 0x00, 0, 0, 0, 0,  // request
+                0x0b, 0x0a, 0x00, 0x00, 0, 0, 0, 0,  // version
+                0x02, 0x00, 0x00, 0x00, 0, 0, 0, 0,  // applied
+                0x01,                                // stop
+                0x00,                                // statistics
+            }));
 }
 
 TEST(Messages, StringsListsAndOptionsHaveTheBytesOfTheDocument) {
-  const Join join{Role::kObserver, 3u, {1}, {{"ab", {2, -1}}}};
+  const Join join{Role::kObserver, 3u, {1}, {{"ab", {2, -1}}}, {}, {7, 8, 9}};
   EXPECT_EQ(encode(join), bytes({
                               0x04, 0x00,                                   // type
                               0x01,                                         // role
@@ -97,12 +100,16 @@ TEST(Messages, StringsListsAndOptionsHaveTheBytesOfTheDocument) {
                               0x02, 0x00, 0x00, 0x00,                       // two dimensions
                               0x02, 0,    0,    0,    0,    0,    0,    0,  //
                               0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,     //
-                              0xff,
+                              0xff,                                         //
+                              0x00, 0x00, 0x00, 0x00,                       // no statistics
+                              0x07, 0,    0,    0,    0,    0,    0,    0,  // samples
+                              0x08, 0,    0,    0,    0,    0,    0,    0,  // seed
+                              0x09, 0,    0,    0,    0,    0,    0,    0,  // batch
                           }));
 }
 
 TEST(Messages, UnknownTypesAreRejectedByNumber) {
-  EXPECT_NE(decode_error(bytes({23, 0})).find("23"), std::string::npos);
+  EXPECT_NE(decode_error(bytes({26, 0})).find("26"), std::string::npos);
   EXPECT_NE(decode_error(bytes({0xff, 0xff})).find("65535"), std::string::npos);
   EXPECT_FALSE(decode({}));
 }

@@ -99,8 +99,9 @@ class Links::Link final : public transport::Handler {
     if (const auto* trusted = std::get_if<wire::Trusted>(&message)) {
       if (auto bad = handshake_.check(*trusted); !bad.is_ok()) return end(bad);
       trusted_ = true;
-      return connection_->send(writer_.write(
-          wire::Join{links_.options_.role, links_.index_, links_.incarnation_, links_.layout_}));
+      return connection_->send(
+          writer_.write(wire::Join{links_.options_.role, links_.index_, links_.incarnation_, links_.layout_,
+                                   links_.statistics_, links_.data_}));
     }
     const auto* joined = std::get_if<wire::Joined>(&message);
     if (!joined || !trusted_)
@@ -165,9 +166,12 @@ const std::string& Links::transport(std::size_t server) const {
   return links_[server]->kind();
 }
 
-Status Links::join(const std::vector<wire::Tensor>& layout) {
+Status Links::join(const std::vector<wire::Tensor>& layout, const std::vector<wire::Tensor>& statistics,
+                   const wire::DataSource& data) {
   const auto deadline = SteadyClock::now() + options_.connect_timeout;
   layout_ = layout;
+  statistics_ = statistics;
+  data_ = data;
   for (std::size_t i = 0; i < options_.servers.size(); ++i) {
     if (auto bad = join_one(i, deadline); !bad.is_ok()) return bad;
     if (i > 0) continue;

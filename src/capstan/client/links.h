@@ -47,7 +47,8 @@ class Links {
   ~Links();
 
   // Connects to the first server, then to the others, and joins them. Without the lock.
-  Status join(const std::vector<wire::Tensor>& layout);
+  Status join(const std::vector<wire::Tensor>& layout, const std::vector<wire::Tensor>& statistics = {},
+              const wire::DataSource& data = {});
 
   std::size_t size() const { return links_.size(); }
   // False while a connection is broken: what is sent there then goes nowhere, until on_joined().
@@ -84,7 +85,8 @@ class Links {
   const Connector connector_;
   Events& events_;
   Incarnation incarnation_;
-  std::vector<wire::Tensor> layout_;
+  std::vector<wire::Tensor> layout_, statistics_;
+  wire::DataSource data_;
   std::optional<std::uint32_t> index_;
   std::vector<std::unique_ptr<Link>> links_;
   Status failure_;

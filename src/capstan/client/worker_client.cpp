@@ -15,16 +15,20 @@ constexpr std::uint64_t kPullRequests = std::uint64_t{1} << 63;
 
 Result<std::unique_ptr<WorkerClient>> WorkerClient::join(const LinkOptions& options, Connector connector,
                                                          const FlatLayout& layout,
-                                                         std::span<const float> initial) {
-  std::unique_ptr<WorkerClient> client(new WorkerClient(options, std::move(connector), layout, initial));
-  if (auto bad = client->links_.join(wire::to_wire(layout)); !bad.is_ok()) return bad;
-  if (auto bad = client->driver_.with_lock([&] { return client->prepare(); }); !bad.is_ok()) return bad;
+                                                         std::span<const float> initial,
+                                                         const WorkerPart& part) {
+  std::unique_ptr<WorkerClient> client(
+      new WorkerClient(options, std::move(connector), layout, initial, part));
+  auto bad = client->links_.join(wire::to_wire(layout), wire::to_wire(part.statistics), part.data);
+  if (bad.is_ok()) bad = client->driver_.with_lock([&] { return client->prepare(); });
+  if (!bad.is_ok()) return bad;
   return client;
 }
 
 WorkerClient::WorkerClient(const LinkOptions& options, Connector connector, const FlatLayout& layout,
-                           std::span<const float> initial)
+                           std::span<const float> initial, const WorkerPart& part)
     : layout_(layout),
+      part_(part),
       initial_(std::make_shared<const std::vector<float>>(initial.begin(), initial.end())),
       gradients_(
           transport::Segment::create(layout.size() * sizeof(float), transport::Segment::PeerMay::kRead)),
@@ -118,7 +122,7 @@ Result<Update> WorkerClient::exchange(std::optional<wire::Push> push) {
   return driver_.with_lock([&]() -> Result<Update> {
     if (waiting_) return links_.failure();
     version_ = answer_.version;
-    return Update{answer_.version, answer_.applied, answer_.stop};
+    return Update{answer_.version, answer_.applied, answer_.stop, answer_.statistics};
   });
 }
 
@@ -135,11 +139,27 @@ Result<Update> WorkerClient::push_pull(const StepReport& report) {
   const auto microseconds = [](double s) { return static_cast<std::uint32_t>(std::min(s * 1e6, 4e9)); };
   ++sequence_.value;
   ++clock_.value;
-  auto update = exchange(wire::Push{rank(), links_.incarnation(), sequence_, clock_, version_, report.samples,
-                                    report.loss, microseconds(report.compute_seconds),
-                                    microseconds(std::exchange(last_wait_, 0))});
+  auto update =
+      exchange(wire::Push{rank(), links_.incarnation(), sequence_, clock_, version_, report.samples,
+                          report.loss, microseconds(report.compute_seconds),
+                          microseconds(std::exchange(last_wait_, 0)), microseconds(report.data_seconds)});
   communication_seconds_ += last_wait_;
   return update;
+}
+
+std::vector<DataLeg> WorkerClient::legs() const {
+  std::vector<DataLeg> legs;
+  for (const auto& leg : joined_.legs) legs.push_back({leg.batch, leg.steps});
+  return legs;
+}
+
+std::vector<float> WorkerClient::initial_statistics() {
+  return driver_.with_lock([&] { return std::exchange(statistics_, {}); });
+}
+
+void WorkerClient::send_statistics(std::vector<float> values) {
+  const auto keep = std::make_shared<const std::vector<float>>(std::move(values));
+  driver_.with_lock([&] { links_.send(0, wire::Statistics{}, *keep, keep); });
 }
 
 void WorkerClient::leave() {
@@ -156,6 +176,12 @@ void WorkerClient::leave() {
 
 transport::Placement WorkerClient::on_payload(std::size_t server, const wire::Message& message,
                                               std::size_t bytes) {
+  if (std::holds_alternative<wire::Statistics>(message)) {
+    if (server != 0 || bytes != part_.statistics.size() * sizeof(float))
+      return transport::Placement::refuse();
+    statistics_.resize(part_.statistics.size());
+    return transport::Placement::receive(std::as_writable_bytes(std::span(statistics_)));
+  }
   const auto* weights = std::get_if<wire::Weights>(&message);
   if (!weights || !weights_ || bytes != range(server).size() * sizeof(float))
     return transport::Placement::refuse();

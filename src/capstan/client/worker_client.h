@@ -4,6 +4,7 @@
 #include <span>
 #include <vector>
 
+#include "capstan/base/data_leg.h"
 #include "capstan/base/flat_layout.h"
 #include "capstan/client/links.h"
 #include "capstan/client/weights_arena.h"
@@ -15,13 +16,21 @@ struct StepReport {
   std::uint32_t samples = 0;
   float loss = 0;
   double compute_seconds = 0;
+  double data_seconds = 0;  // waiting for the samples
+};
+
+// What else a worker brings to a job.
+struct WorkerPart {
+  FlatLayout statistics;  // buffers of which each worker has its own
+  wire::DataSource data;
 };
 
 // What the servers answered.
 struct Update {
-  Version version;    // of the weights now
-  Version applied;    // which version the push became part of; 0 where it was dropped
-  bool stop = false;  // the job ends: leave
+  Version version;          // of the weights now
+  Version applied;          // which version the push became part of; 0 where it was dropped
+  bool stop = false;        // the job ends: leave
+  bool statistics = false;  // the servers ask for this worker's: send_statistics()
 };
 
 // A worker's side of the job: spans in, spans out; knows no model. Use from one thread.
@@ -29,13 +38,16 @@ class WorkerClient final : private Links::Events {
  public:
   // Connects and joins. `initial` goes to the servers if they have no weights yet; it is copied.
   static Result<std::unique_ptr<WorkerClient>> join(const LinkOptions& options, Connector connector,
-                                                    const FlatLayout& layout, std::span<const float> initial);
+                                                    const FlatLayout& layout, std::span<const float> initial,
+                                                    const WorkerPart& part = {});
   ~WorkerClient() override;
 
   WorkerId rank() const { return {joined_.member.index}; }
   std::uint32_t workers() const { return joined_.workers; }
   std::uint32_t servers() const { return joined_.servers; }
   const std::string& strategy() const { return joined_.strategy; }
+  Version start() const { return joined_.start; }  // with which the job began
+  std::vector<DataLeg> legs() const;               // its way through the data before that
   std::string transport() const { return transport_; }
 
   // The flat gradient: the worker's between an answer and the next push_pull().
@@ -46,8 +58,14 @@ class WorkerClient final : private Links::Events {
 
   // The first weights. Returns when every worker is there and the job begins.
   Result<Update> pull();
+  // The statistics to begin with, after pull(); empty where the job has none yet.
+  std::vector<float> initial_statistics();
+  // This worker has done so many steps of its part of the data already: in this job, by a worker before it.
+  void skip_to(Clock clock) { clock_ = clock; }
   // Hands in the gradient and waits for the weights that the strategy releases.
   Result<Update> push_pull(const StepReport& report);
+  // This worker's own, flat.
+  void send_statistics(std::vector<float> values);
   // Says good-bye and waits a moment for the servers to hear it, so that nobody takes this worker for lost.
   void leave();
 
@@ -55,7 +73,7 @@ class WorkerClient final : private Links::Events {
 
  private:
   WorkerClient(const LinkOptions& options, Connector connector, const FlatLayout& layout,
-               std::span<const float> initial);
+               std::span<const float> initial, const WorkerPart& part);
 
   transport::Placement on_payload(std::size_t server, const wire::Message& message,
                                   std::size_t bytes) override;
@@ -71,6 +89,7 @@ class WorkerClient final : private Links::Events {
   Result<Update> exchange(std::optional<wire::Push> push);
 
   const FlatLayout layout_;
+  const WorkerPart part_;
   std::shared_ptr<const std::vector<float>> initial_;  // let go of when the job has begun
   bool brings_initial_ = false;                        // the servers asked for them
   transport::Segment gradients_;
@@ -86,7 +105,8 @@ class WorkerClient final : private Links::Events {
   std::vector<bool> answered_;
   wire::Weights answer_;
   bool waiting_ = false;
-  std::vector<bool> farewells_;  // while leaving: which servers have confirmed it
+  std::vector<float> statistics_;  // what the servers sent
+  std::vector<bool> farewells_;    // while leaving: which servers have confirmed it
 
   Sequence sequence_;
   Clock clock_;

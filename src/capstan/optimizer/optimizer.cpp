@@ -97,6 +97,31 @@ Optimizer::Optimizer(const Options& options, const Schedule& schedule)
   validate(options);
 }
 
+std::vector<std::string> Optimizer::state_names() const {
+  std::vector<std::string> names;
+  switch (options_.kind) {
+    case Kind::kNone:
+      break;
+    case Kind::kSgd:
+      names = {"momentum_buffer"};
+      break;
+    case Kind::kAdam:
+    case Kind::kAdamW:
+      names = {"exp_avg", "exp_avg_sq"};
+      break;
+    case Kind::kAdagrad:
+      names = {"sum"};
+      break;
+    case Kind::kRmsProp:
+      names = {"square_avg"};
+      if (options_.momentum > 0) names.push_back("momentum_buffer");
+      if (options_.centered) names.push_back("grad_avg");
+      break;
+  }
+  names.resize(static_cast<std::size_t>(state_tensors_));  // sgd without momentum has none
+  return names;
+}
+
 double Optimizer::learning_rate(Version before) const {
   return options_.lr * schedule_.factor(before.value);
 }

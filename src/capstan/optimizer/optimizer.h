@@ -3,7 +3,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "capstan/base/ids.h"
 #include "capstan/optimizer/schedule.h"
@@ -53,6 +55,8 @@ class Optimizer {
   // Floats of state per weight, in this order: sgd with momentum: buffer; adam, adamw: m, v; adagrad: sum;
   // rmsprop: v, then momentum buffer and mean where used.
   int state_tensors() const { return state_tensors_; }
+  // PyTorch's names of them, for files.
+  std::vector<std::string> state_names() const;
 
   // The learning rate with which version `before` becomes before + 1.
   double learning_rate(Version before) const;

@@ -19,6 +19,12 @@ Coordinator::Coordinator(const Options& options, Outbox outbox)
   if (options.max_steps > 0) carry_out(engine_.limit({options.max_steps}));
 }
 
+void Coordinator::resume(Version version, std::vector<checkpoint::Mark> marks) {
+  engine_.resume(version);
+  ordered_ = version;
+  earlier_marks_ = std::move(marks);
+}
+
 Result<wire::Member> Coordinator::admit(Role role, std::optional<std::uint32_t> index,
                                         Incarnation incarnation) {
   if (role == Role::kObserver)
@@ -60,9 +66,16 @@ Result<wire::Member> Coordinator::admit(Role role, std::optional<std::uint32_t> 
     return Status::refused("the other parts of the job consider this worker lost");
   }
   if (!comes_back) {
+    // A new process goes on with its predecessor's part of the data.
+    const auto applied = worker.applied;
     worker = Worker{};
     worker.row.state = WorkerState::kLive;
     worker.incarnation = incarnation;
+    worker.applied = applied;
+    for (const auto& mark : earlier_marks_) {
+      if (mark.worker.value == *index && mark.incarnation == incarnation)
+        worker.mark = worker.push.sequence = worker.holding = mark.sequence;
+    }
   }
   return wire::Member{role, *index};
 }
@@ -110,6 +123,7 @@ void Coordinator::count_push(Worker& worker) {
   row.samples += push.samples;
   row.compute_seconds += 1e-6 * push.compute_us;
   row.wait_seconds += 1e-6 * push.wait_us;
+  row.data_seconds += 1e-6 * push.data_us;
   ++pushes_;
   carry_out(engine_.push({push.worker, push.sequence, push.clock, push.version, push.samples}));
 }
@@ -214,6 +228,20 @@ bool Coordinator::all_lost() const {
   return lost_workers() == workers_.size();
 }
 
+std::vector<std::uint64_t> Coordinator::steps_done() const {
+  std::vector<std::uint64_t> steps;
+  for (const auto& worker : workers_) steps.push_back(worker.applied);
+  return steps;
+}
+
+std::vector<checkpoint::Mark> Coordinator::marks() const {
+  std::vector<checkpoint::Mark> marks;
+  for (std::uint32_t i = 0; i < workers_.size(); ++i) {
+    if (workers_[i].mark != Sequence{}) marks.push_back({{i}, workers_[i].incarnation, workers_[i].mark});
+  }
+  return marks;
+}
+
 wire::StatusReport Coordinator::report() const {
   wire::StatusReport report;
   report.started = started();
@@ -232,6 +260,8 @@ wire::StatusReport Coordinator::report() const {
 
 void Coordinator::carry_out(const std::vector<strategy::Decision>& decisions) {
   for (const auto& decision : decisions) std::visit([&](const auto& d) { carry_out(d); }, decision);
+  const auto updates = [](const strategy::Decision& d) { return std::holds_alternative<strategy::Apply>(d); };
+  if (std::ranges::any_of(decisions, updates)) outbox_.settled();
 }
 
 void Coordinator::carry_out(const strategy::Apply& apply) {
@@ -239,7 +269,10 @@ void Coordinator::carry_out(const strategy::Apply& apply) {
   auto mark = loss_marks_.back();
   for (const auto& merge : apply.merged) {
     order.contributions.push_back({merge.worker, merge.sequence, merge.factor});
-    const auto& push = workers_[merge.worker.value].push;
+    auto& worker = workers_[merge.worker.value];
+    const auto& push = worker.push;
+    worker.mark = push.sequence;
+    worker.applied = push.clock.value;
     mark.sum += static_cast<double>(push.loss) * push.samples;
     mark.samples += push.samples;
   }
@@ -251,6 +284,7 @@ void Coordinator::carry_out(const strategy::Apply& apply) {
 }
 
 void Coordinator::carry_out(const strategy::Drop& drop) {
+  workers_[drop.worker.value].mark = drop.sequence;
   outbox_.order(wire::DropOrder{drop.worker, drop.sequence});
 }
 

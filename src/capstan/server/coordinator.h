@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "capstan/base/status.h"
+#include "capstan/checkpoint/manifest.h"
 #include "capstan/strategy/engine.h"
 #include "capstan/wire/messages.h"
 
@@ -34,6 +35,7 @@ class Coordinator {
   struct Outbox {
     std::function<void(const Order&)> order;            // carried out here and by every follower
     std::function<void(WorkerId)> ask_initial_weights;  // of this worker, for every server
+    std::function<void()> settled;                      // all orders of an event that updated are given
   };
 
   // Throws UserError for a strategy that does not exist.
@@ -41,6 +43,10 @@ class Coordinator {
 
   const strategy::Strategy& strategy() const { return engine_.strategy(); }
   Version version() const { return engine_.version(); }
+
+  // Goes on from a checkpoint's version; a worker of these lives whose pushes come again is known. Before
+  // anybody joins.
+  void resume(Version version, std::vector<checkpoint::Mark> marks);
 
   // A client wants in. Workers get the rank they ask for, or the lowest free one. A rank in use is refused
   // unless it is the same incarnation coming back; an observer that comes back keeps its number.
@@ -62,6 +68,11 @@ class Coordinator {
   std::uint32_t lost_workers() const;
   bool all_lost() const;  // nobody is left, and nobody left of his own accord
 
+  // Per worker: the steps of its way through the data that have become part of the weights; and the newest
+  // push of each that is not to come again.
+  std::vector<std::uint64_t> steps_done() const;
+  std::vector<checkpoint::Mark> marks() const;
+
   // All but what the process itself knows (seconds, bytes, memory).
   wire::StatusReport report() const;
   std::uint64_t pushes() const { return pushes_; }
@@ -77,6 +88,8 @@ class Coordinator {
     bool counted = false;                       // the engine has it
     std::set<std::uint32_t> holders;            // servers that hold the push `holding`
     Sequence holding;
+    Sequence mark;              // newest push that was applied or dropped
+    std::uint64_t applied = 0;  // clock of the newest push that was applied
   };
   struct Observation {
     wire::Member member;
@@ -111,6 +124,7 @@ class Coordinator {
   };
   std::deque<LossMark> loss_marks_ = {LossMark{}};
   std::uint64_t pushes_ = 0, pulls_ = 0;
+  std::vector<checkpoint::Mark> earlier_marks_;
 };
 
 }  // namespace capstan::server

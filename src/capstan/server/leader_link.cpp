@@ -29,7 +29,7 @@ void LeaderLink::on_frame(transport::Connection&, transport::Incoming incoming) 
   if (const auto* trusted = std::get_if<wire::Trusted>(&message)) {
     if (auto bad = handshake_.check(*trusted); !bad.is_ok()) return fail(bad);
     trusted_ = true;
-    return send(wire::Join{wire::Role::kServer, {}, {}, {}});
+    return send(wire::Join{wire::Role::kServer, {}, {}, {}, {}, {}});
   }
   if (const auto* refused = std::get_if<wire::Refused>(&message))
     return fail(Status::refused(refused->reason));

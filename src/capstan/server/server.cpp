@@ -39,9 +39,17 @@ Server::Server(transport::EventLoop& loop, const ServerOptions& options, std::sh
                                              [this](WorkerId worker) {
                                                if (auto* s = session_of({Role::kWorker, worker.value}))
                                                  s->send(wire::SendWeights{});
-                                             }});
+                                             },
+                                             [this] { order_checkpoint(); }});
     strategy_ = coordinator_->strategy().spelling();
     in_place_ = coordinator_->strategy().parks_all(workers_);
+    if (options_.resume) begin_from(options_.resume->folder, options_.resume->manifest);
+    if (options_.checkpoints.is_on()) {
+      background_ = make_background();
+      checkpointer_ = std::make_unique<checkpoint::Checkpointer>(options_.checkpoints, start_, *background_,
+                                                                 [this] { checkpoint_done(); });
+      checkpoint::mark_running(options_.checkpoints.run);
+    }
   }
   loop_.allow_spinning(workers_ + servers_);
   tick();
@@ -95,6 +103,11 @@ wire::StatusReport Server::status() const {
     report.bytes_pushed = coordinator_->pushes() * layout_.bytes();
     report.bytes_pulled = coordinator_->pulls() * layout_.bytes();
   }
+  if (checkpointer_) {
+    report.checkpoint = checkpointer_->newest();
+    report.checkpoint_error = checkpointer_->error();
+    report.saving = checkpointer_->is_saving();
+  }
   const auto usage = metrics::process_usage();
   report.rss_bytes = usage.private_bytes + (initialized_ ? weights_.size() : 0);
   report.cpu_seconds = usage.cpu_seconds;
@@ -141,6 +154,9 @@ Status Server::admit(const wire::Join& join, wire::Member& member) {
       layout = std::move(*decoded);
     }
   }
+  if (coordinator_ && join.role == Role::kWorker) {
+    if (auto bad = agree_on_data(join); !bad.is_ok()) return bad;
+  }
   if (coordinator_) {
     const auto admitted = coordinator_->admit(join.role, join.index, join.incarnation);
     if (!admitted) return admitted.status();
@@ -179,7 +195,18 @@ void Server::on_join(Session& session, const wire::Join& join) {
   if (auto* old = session_of(member)) old->abandon();  // the end of its connection before was not noticed yet
   session.set_member(member);
   log_->debug("{} joined from {}", describe(member), session.connection().peer());
-  wire::Joined joined{member, index_, servers_, workers_, range_.begin, range_.end, strategy_, in_place_, {}};
+  wire::Joined joined;
+  joined.member = member;
+  joined.server = index_;
+  joined.servers = servers_;
+  joined.workers = workers_;
+  joined.begin = range_.begin;
+  joined.end = range_.end;
+  joined.strategy = strategy_;
+  joined.in_place = in_place_;
+  joined.start = start_;
+  for (const auto& leg : legs_) joined.legs.push_back({leg.batch, leg.steps});
+  if (options_.resume) joined.checkpoint = std::filesystem::absolute(options_.resume->folder).string();
   if (member.role == Role::kWorker) return welcome_worker(session, join, joined);
   if (member.role == Role::kObserver && layout_.size() > 0) joined.layout = wire::to_wire(layout_);
   session.send(joined);
@@ -192,7 +219,14 @@ void Server::welcome_worker(Session& session, const wire::Join& join, const wire
     entry = WorkerEntry{};
     entry.incarnation = join.incarnation;
     entry.arena = std::make_shared<WorkerArena>(range_, layout_.size());
+    statistics_.joined({joined.member.index});
+    for (const auto& mark : marks_) {
+      if (mark.worker.value == joined.member.index && mark.incarnation == join.incarnation)
+        entry.staged = mark.sequence;
+    }
   }
+  entry.greeted = false;
+  entry.statistics.clear();
   entry.session = &session;
   entry.staged_on = nullptr;
   if (session.shares_memory() && in_place_) {
@@ -215,6 +249,7 @@ void Server::on_end(Session& session, Status why) {
       log_->error("{} is lost ({}): the job cannot go on", describe(member), why.message());
       end(Outcome::kFollowerLost);
     }
+    if (checkpointer_) checkpointer_->lost(member.index);
     return;
   }
   if (member.role == Role::kObserver) {
@@ -244,6 +279,7 @@ void Server::member_gone(const wire::Member& member, Incarnation incarnation, bo
     return;
   }
   coordinator_->gone(member, lost);
+  statistics_.gone({member.index}, lost);
   for (auto* s : sessions_of(Role::kServer)) s->send(wire::Gone{member, current, lost});
   forget_worker(member.index, current, lost);
   check_end();
@@ -310,6 +346,15 @@ void Server::check_silence(TimePoint now) {
 
 void Server::check_end() {
   if (!coordinator_ || outcome_ != Outcome::kRunning || coming_ || !coordinator_->finished()) return;
+  if (checkpointer_) {
+    const auto version = coordinator_->version();
+    // What was reached is kept, whatever brought the end.
+    if (initialized_ && !checkpointer_->is_saving() && !checkpointer_->has_tried(version)) {
+      plan_checkpoint();
+      order_checkpoint();
+    }
+    if (checkpointer_->is_saving()) return;  // checkpoint_done() comes here again
+  }
   if (!sessions_of(Role::kObserver).empty()) return;
   for (auto* s : sessions_of(Role::kServer)) s->send(wire::StopRequest{"finished"});
   end_when_idle(coordinator_->all_lost() ? Outcome::kAllWorkersLost : Outcome::kFinished);
@@ -321,7 +366,10 @@ void Server::end_when_idle(Outcome outcome) {
 }
 
 void Server::end(Outcome outcome) {
-  if (outcome_ == Outcome::kRunning) outcome_ = outcome;
+  if (outcome_ == Outcome::kRunning) {
+    outcome_ = outcome;
+    mark_end(outcome);
+  }
   loop_.wake();
 }
 
@@ -334,7 +382,15 @@ void Server::on_leader_joined(const wire::Joined& joined) {
   strategy_ = joined.strategy;
   in_place_ = joined.in_place;
   joined_ = true;
+  start_ = joined.start;
   loop_.allow_spinning(workers_ + servers_);
+  if (joined.checkpoint.empty()) return;
+  try {
+    begin_from(joined.checkpoint, checkpoint::read_manifest(joined.checkpoint));
+  } catch (const UserError& error) {
+    log_->error("cannot begin from the leader's checkpoint: {}", error.what());
+    end(Outcome::kLeaderLost);
+  }
 }
 
 void Server::on_leader_lost(Status why) {

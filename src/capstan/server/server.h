@@ -1,5 +1,6 @@
 #pragma once
 
+#include <deque>
 #include <list>
 #include <map>
 #include <memory>
@@ -8,11 +9,14 @@
 #include <spdlog/logger.h>
 
 #include "capstan/base/flat_layout.h"
+#include "capstan/checkpoint/checkpointer.h"
+#include "capstan/checkpoint/run_checkpoints.h"
 #include "capstan/optimizer/optimizer.h"
 #include "capstan/server/coordinator.h"
 #include "capstan/server/leader_link.h"
 #include "capstan/server/session.h"
 #include "capstan/server/shard_executor.h"
+#include "capstan/server/statistics_book.h"
 #include "capstan/server/worker_arena.h"
 
 namespace capstan::server {
@@ -30,6 +34,8 @@ struct ServerOptions {
   Duration observer_silence = std::chrono::seconds(60);  // an observer holds nobody up, and may be busy
   Duration reconnect = std::chrono::milliseconds(1000);  // a broken connection may come back within this
   Duration join_timeout = std::chrono::seconds(120);     // workers that come later than this are left out
+  checkpoint::CheckpointOptions checkpoints;             // of the leader, who tells the others
+  std::optional<checkpoint::Found> resume;               // leader: what to begin from
 };
 
 // One parameter server: its share of the weights, the workers it talks to, and either the decisions (the
@@ -39,7 +45,7 @@ class Server final : private SessionEvents, private LeaderLink::Events {
  public:
   enum class Outcome { kRunning, kFinished, kAllWorkersLost, kLeaderLost, kFollowerLost };
 
-  // Throws UserError for options that make no sense.
+  // Throws UserError for options that make no sense, and for a checkpoint that does not fit them.
   Server(transport::EventLoop& loop, const ServerOptions& options, std::shared_ptr<spdlog::logger> log);
   ~Server() override;
 
@@ -65,9 +71,11 @@ class Server final : private SessionEvents, private LeaderLink::Events {
     TimePoint broken_at;
     Incarnation incarnation;
     std::shared_ptr<WorkerArena> arena;
-    Sequence staged;                     // newest push held here
-    const Session* staged_on = nullptr;  // where it came; null after a broken connection
-    bool in_use = false;                 // that push waits for its order
+    Sequence staged;                            // newest push held here
+    const Session* staged_on = nullptr;         // where it came; null after a broken connection
+    bool in_use = false;                        // that push waits for its order
+    bool greeted = false;                       // has what it begins with
+    std::deque<std::vector<float>> statistics;  // on their way in
     bool leaving = false;
   };
 
@@ -103,6 +111,21 @@ class Server final : private SessionEvents, private LeaderLink::Events {
   void deliver_to_worker(WorkerEntry& worker, const wire::Weights& reply);
   void deliver_to_observer(const wire::Member& member, const wire::Weights& reply);
   void make_shard();
+
+  // Checkpoints: server_checkpoints.cpp.
+  void begin_from(const std::filesystem::path& folder, const checkpoint::Manifest& manifest);
+  Status agree_on_data(const wire::Join& join);
+  checkpoint::Manifest manifest() const;
+  void note_update(Version version);  // leader: is a checkpoint due?
+  void plan_checkpoint();
+  void order_checkpoint();
+  void hand_over_statistics();
+  std::unique_ptr<checkpoint::Background> make_background();
+  void carry_out(const wire::CheckpointOrder& order);
+  void checkpoint_done();
+  void mark_end(Outcome outcome);
+  void take_statistics(Session& session);
+  void greet(WorkerEntry& worker);
   void tick();
   void check_silence(TimePoint now);
   void check_end();
@@ -128,6 +151,17 @@ class Server final : private SessionEvents, private LeaderLink::Events {
   bool initialized_ = false;
   transport::Segment weights_;
   std::unique_ptr<ShardExecutor> executor_;
+
+  std::vector<DataLeg> legs_;  // the way through the data before this job
+  Version start_;              // with which it began
+  std::optional<wire::DataSource> data_;
+  StatisticsBook statistics_;                               // leader only
+  std::unique_ptr<checkpoint::Background> background_;      // writes; made when first needed
+  std::unique_ptr<checkpoint::Checkpointer> checkpointer_;  // leader only, where there are checkpoints
+  bool checkpoint_due_ = false;
+  std::uint64_t statistics_asked_ = 0;  // times, for checkpoints
+  std::optional<std::vector<float>> checkpoint_statistics_;
+  std::vector<checkpoint::Mark> marks_;  // of the checkpoint this job began from
 
   std::list<std::unique_ptr<Session>> sessions_;
   std::map<std::uint32_t, WorkerEntry> entries_;  // workers by rank

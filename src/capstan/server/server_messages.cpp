@@ -40,7 +40,13 @@ Status Server::check_push(const Session& session, const wire::Push& push) const 
 transport::Placement Server::on_payload(Session& session, const wire::Message& message, std::size_t bytes) {
   using transport::Placement;
   const auto member = *session.member();
-  if (!entry_of(member) || bytes != range_.size() * sizeof(float)) return Placement::refuse();
+  if (!entry_of(member)) return Placement::refuse();
+  if (std::holds_alternative<wire::Statistics>(message)) {
+    if (!coordinator_ || bytes != statistics_.layout().size() * sizeof(float)) return Placement::refuse();
+    auto& arriving = entries_.at(member.index).statistics.emplace_back(statistics_.layout().size());
+    return Placement::receive(std::as_writable_bytes(std::span(arriving)));
+  }
+  if (bytes != range_.size() * sizeof(float)) return Placement::refuse();
   if (std::holds_alternative<wire::Initialize>(message)) {
     if (initialized_) return Placement::discard();
     return Placement::receive(std::as_writable_bytes(executor_->shard().mutable_weights()));
@@ -141,6 +147,10 @@ Status Server::take(Session& session, const wire::Initialize&, std::size_t paylo
 
 Status Server::take_as_leader(Session& session, const wire::Message& message) {
   const auto member = *session.member();
+  if (std::holds_alternative<wire::Statistics>(message) && member.role == Role::kWorker) {
+    take_statistics(session);
+    return Status::ok();
+  }
   if (const auto* pull = std::get_if<wire::Pull>(&message); pull && member.role != Role::kServer) {
     coordinator_->pull(member, *pull);
     return Status::ok();
@@ -158,6 +168,14 @@ Status Server::take_as_leader(Session& session, const wire::Message& message) {
   if (member.role == Role::kServer) {
     if (const auto* staged = std::get_if<wire::Staged>(&message)) {
       coordinator_->staged({member.index}, staged->worker, staged->incarnation, staged->sequence);
+      return Status::ok();
+    }
+    if (const auto* written = std::get_if<wire::CheckpointWritten>(&message)) {
+      if (!checkpointer_) return Status::malformed("a checkpoint that nobody ordered");
+      std::vector<checkpoint::Piece> pieces;
+      for (const auto& p : written->pieces)
+        pieces.push_back({p.file, p.key, p.array, p.tensor, {p.begin, p.end}, p.checksum});
+      checkpointer_->written(member.index, written->version, written->error, std::move(pieces));
       return Status::ok();
     }
     if (std::holds_alternative<wire::Initialized>(message)) {
@@ -187,6 +205,7 @@ void Server::on_leader_order(const wire::Message& order) {
   if (const auto* apply = std::get_if<wire::ApplyOrder>(&order)) return carry_out(*apply);
   if (const auto* drop = std::get_if<wire::DropOrder>(&order)) return carry_out(*drop);
   if (const auto* deliver = std::get_if<wire::DeliverOrder>(&order)) return carry_out(*deliver);
+  if (const auto* save = std::get_if<wire::CheckpointOrder>(&order)) return carry_out(*save);
   if (const auto* gone = std::get_if<wire::Gone>(&order))
     return forget_worker(gone->member.index, gone->incarnation, gone->lost);
   if (std::holds_alternative<wire::StopRequest>(order)) return end_when_idle(Outcome::kFinished);
@@ -214,6 +233,7 @@ void Server::carry_out(const wire::ApplyOrder& order) {
     }
     if (coming_) end_when_idle(*coming_);
   });
+  note_update({order.before.value + 1});
 }
 
 void Server::carry_out(const wire::DropOrder& order) {
@@ -227,7 +247,14 @@ void Server::carry_out(const wire::DeliverOrder& order) {
   if (order.member.role == Role::kObserver) return deliver_to_observer(order.member, order.reply);
   const auto entry = entries_.find(order.member.index);
   // A worker whose connection is broken asks again when it is back.
-  if (entry != entries_.end() && entry->second.session) deliver_to_worker(entry->second, order.reply);
+  if (entry != entries_.end() && entry->second.session) {
+    auto reply = order.reply;
+    if (coordinator_) {
+      greet(entry->second);
+      reply.statistics = statistics_.wants({order.member.index});
+    }
+    deliver_to_worker(entry->second, reply);
+  }
   if (started_at_ == TimePoint()) started_at_ = SteadyClock::now();
 }
 
@@ -259,6 +286,12 @@ void Server::deliver_to_observer(const wire::Member& member, const wire::Weights
   const auto copy = std::make_shared<std::vector<float>>(range_.size());
   executor_->deliver(copy->data(), copy, [this, member, copy, reply] {
     if (auto* session = session_of(member)) session->send(reply, *copy, [copy](Status) {});
+  });
+  if (!coordinator_ || statistics_.is_empty()) return;
+  statistics_.want([this, member, request = reply.request](std::vector<float> mean) {
+    const auto values = std::make_shared<std::vector<float>>(std::move(mean));
+    if (auto* session = session_of(member))
+      session->send(wire::Statistics{request}, *values, [values](Status) {});
   });
 }
 

@@ -18,13 +18,26 @@ ShardExecutor::ShardExecutor(transport::EventLoop& loop, std::unique_ptr<store::
 
 void ShardExecutor::apply(Version before, double rate, std::vector<optimizer::Contribution> contributions,
                           std::vector<KeepAlive> owners, Done done) {
-  queue_.push_back(
-      {true, before, rate, std::move(contributions), nullptr, std::move(owners), std::move(done)});
+  queue_.push_back({Operation::Kind::kApply,
+                    before,
+                    rate,
+                    std::move(contributions),
+                    {},
+                    std::move(owners),
+                    std::move(done)});
   pump();
 }
 
 void ShardExecutor::deliver(float* destination, KeepAlive owner, Done done) {
-  queue_.push_back({false, {}, 1, {}, destination, {std::move(owner)}, std::move(done)});
+  std::vector<float*> destinations;
+  if (destination) destinations.push_back(destination);
+  queue_.push_back({Operation::Kind::kDeliver, {}, 1, {}, destinations, {std::move(owner)}, std::move(done)});
+  pump();
+}
+
+void ShardExecutor::save(std::vector<float*> destinations, KeepAlive owner, Done done) {
+  queue_.push_back(
+      {Operation::Kind::kSave, {}, 1, {}, std::move(destinations), {std::move(owner)}, std::move(done)});
   pump();
 }
 
@@ -37,16 +50,20 @@ ShardExecutor::Pass ShardExecutor::next_pass() {
   Pass pass;
   do {
     auto& operation = queue_.front();
-    if (operation.destination) pass.destinations.push_back(operation.destination);
+    pass.destinations.insert(pass.destinations.end(), operation.destinations.begin(),
+                             operation.destinations.end());
     pass.operations.push_back(std::move(operation));
     queue_.pop_front();
-  } while (!queue_.empty() && !queue_.front().is_apply);
+  } while (pass.operations.front().kind != Operation::Kind::kSave && !queue_.empty() &&
+           queue_.front().kind == Operation::Kind::kDeliver);
   return pass;
 }
 
 void ShardExecutor::run_piece(const Pass& pass, std::size_t chunk) {
   const auto& first = pass.operations.front();
-  if (first.is_apply) {
+  if (first.kind == Operation::Kind::kSave) {
+    shard_->save_chunk(chunk, pass.destinations);
+  } else if (first.kind == Operation::Kind::kApply) {
     shard_->apply_chunk(chunk, first.before, first.contributions, pass.destinations, first.rate);
   } else {
     shard_->copy_chunk(chunk, pass.destinations);
@@ -56,10 +73,10 @@ void ShardExecutor::run_piece(const Pass& pass, std::size_t chunk) {
 void ShardExecutor::pump() {
   if (pumping_) return;  // a callback below gave more work: the loop below takes it
   pumping_ = true;
-  while (!busy_ && !queue_.empty() && !(queue_.front().is_apply && pins_ > 0)) {
+  while (!busy_ && !queue_.empty() && !(queue_.front().kind == Operation::Kind::kApply && pins_ > 0)) {
     auto pass = std::make_shared<Pass>(next_pass());
     const auto& first = pass->operations.front();
-    const bool touches = first.is_apply || !pass->destinations.empty();
+    const bool touches = first.kind == Operation::Kind::kApply || !pass->destinations.empty();
     const auto elements = shard_->weights().size() * (first.contributions.size() + pass->destinations.size());
     if (!touches || elements <= inline_elements_) {
       for (std::size_t i = 0; touches && i < shard_->chunks(); ++i) run_piece(*pass, i);

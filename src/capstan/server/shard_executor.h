@@ -35,6 +35,10 @@ class ShardExecutor {
   // Copies the weights, as they are after all that was given before, to `destination`; null copies nothing.
   void deliver(float* destination, KeepAlive owner, Done done);
 
+  // Copies the weights, as they are after all that was given before, and the optimizer's state: one
+  // destination for each.
+  void save(std::vector<float*> destinations, KeepAlive owner, Done done);
+
   // While anything is pinned, no update starts: the weights are being read in place.
   void pin() { ++pins_; }
   void unpin();
@@ -48,15 +52,17 @@ class ShardExecutor {
 
  private:
   struct Operation {
-    bool is_apply = false;
+    enum class Kind { kApply, kDeliver, kSave };
+    Kind kind = Kind::kApply;
     Version before;
     double rate = 1;
     std::vector<optimizer::Contribution> contributions;
-    float* destination = nullptr;
+    std::vector<float*> destinations;
     std::vector<KeepAlive> owners;
     Done done;
   };
-  // What runs as one pass over the shard: at most one update, and the deliveries right behind it.
+  // What runs as one pass over the shard: at most one update, and the deliveries right behind it; or a save,
+  // for which nobody is to wait.
   struct Pass {
     std::vector<Operation> operations;
     std::vector<float*> destinations;

@@ -49,6 +49,17 @@ void DenseShard::copy_chunk(std::size_t chunk, std::span<float* const> destinati
   for (float* to : destinations) kernels::copy(from, {to + chunk * kChunk, from.size()}, stores);
 }
 
+void DenseShard::save_chunk(std::size_t chunk, std::span<float* const> destinations) const {
+  CAPSTAN_CHECK(destinations.size() == state_.size() + 1, "one destination for each array");
+  const auto size = chunk_weights(chunk).size();
+  copy_chunk(chunk, destinations.first(1));
+  for (std::size_t i = 0; i < state_.size(); ++i) {
+    const std::span<const float> array = state_[i];
+    kernels::copy(array.subspan(chunk * kChunk, size), {destinations[i + 1] + chunk * kChunk, size},
+                  kernels::Stores::kCached);
+  }
+}
+
 std::vector<std::span<const float>> DenseShard::state() const {
   return {state_.begin(), state_.end()};
 }

@@ -31,6 +31,8 @@ class DenseShard {
                    std::span<float* const> destinations, double rate = 1);
   // Copies one chunk of the weights as they are.
   void copy_chunk(std::size_t chunk, std::span<float* const> destinations) const;
+  // Copies one chunk of the weights to the first destination, and of each state array to one more.
+  void save_chunk(std::size_t chunk, std::span<float* const> destinations) const;
 
   // The optimizer's state arrays, in the optimizer's order: to save them, and to restore them into.
   std::vector<std::span<const float>> state() const;

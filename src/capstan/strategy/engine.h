@@ -65,6 +65,8 @@ class Engine {
   // The worker has left or is lost; its buffered push, if any, is dropped.
   std::vector<Decision> remove(WorkerId worker);
   std::vector<Decision> begin();
+  // Goes on from a version that an earlier run reached. Before anybody joins.
+  void resume(Version version) { version_ = version; }
   // No update past this version: what is buffered then, or comes later, is dropped and answered.
   std::vector<Decision> limit(Version last);
   bool exhausted() const { return version_ >= limit_; }

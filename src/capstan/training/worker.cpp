@@ -2,6 +2,7 @@
 
 #include "capstan/data/partition.h"
 #include "capstan/models/arena.h"
+#include "capstan/models/buffers.h"
 #include "capstan/models/gradient_arena.h"
 #include "capstan/training/batch.h"
 #include "capstan/training/step.h"
@@ -9,9 +10,10 @@
 namespace capstan::training {
 namespace {
 
-// The step of its own sequence at which a worker that joins at this version goes on: 0 in a new job.
+// The step of its own sequence at which a worker that joins at this version goes on: 0 where the job begins.
 std::uint64_t first_step(const client::WorkerClient& client, Version version) {
-  return client.strategy().starts_with("async") ? version.value / client.workers() : version.value;
+  const auto updates = version.value - client.start().value;
+  return client.strategy().starts_with("async") ? updates / client.workers() : updates;
 }
 
 }  // namespace
@@ -22,13 +24,16 @@ Result<WorkerResult> run_worker(client::WorkerClient& client, models::Model& mod
   if (!update) return update.status();
   if (options.training) *options.training = true;
   models::bind_parameters(model, layout, client.weights().data());
+  models::copy_buffers_in(model, client.initial_statistics());
   models::GradientArena arena(model, layout, client.gradients());
   data::Sampler sampler({train.count(), client.workers(), options.batch_size}, client.rank().value,
-                        options.seed);
+                        options.seed, client.legs());
 
   WorkerResult result;
   const auto total = sampler.total_steps(options.epochs);
-  for (auto step = first_step(client, update->version); step < total; ++step) {
+  const auto first = first_step(client, update->version);
+  client.skip_to({first});
+  for (auto step = first; step < total; ++step) {
     if (update->stop || (options.stop && options.stop->load(std::memory_order_relaxed))) break;
     const auto place = sampler.place(step);
     const auto computed =
@@ -36,6 +41,7 @@ Result<WorkerResult> run_worker(client::WorkerClient& client, models::Model& mod
     update = client.push_pull(
         {static_cast<std::uint32_t>(computed.samples), static_cast<float>(computed.loss), computed.seconds});
     if (!update) return update.status();
+    if (update->statistics) client.send_statistics(models::copy_buffers_out(model));
     ++result.steps;
     result.samples += computed.samples;
     result.loss = computed.loss;
@@ -43,6 +49,7 @@ Result<WorkerResult> run_worker(client::WorkerClient& client, models::Model& mod
   }
   result.communication_seconds = client.communication_seconds();
   models::unbind_parameters(model);  // others may go on, and change what was bound
+  if (!model.buffers().empty()) client.send_statistics(models::copy_buffers_out(model));
   client.leave();
   return result;
 }

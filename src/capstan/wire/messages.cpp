@@ -10,11 +10,32 @@ namespace {
 constexpr std::uint64_t kMaxElements = std::uint64_t{1} << 34;
 constexpr std::size_t kMaxDimensions = 8;
 
-constexpr std::array kNames = {"Challenge",     "Hello",        "Trusted",     "Refused",    "Join",
-                               "Joined",        "Share",        "SendWeights", "Initialize", "Push",
-                               "Pull",          "Weights",      "Leave",       "Heartbeat",  "Staged",
-                               "Initialized",   "Gone",         "ApplyOrder",  "DropOrder",  "DeliverOrder",
-                               "StatusRequest", "StatusReport", "StopRequest"};
+constexpr std::array kNames = {"Challenge",
+                               "Hello",
+                               "Trusted",
+                               "Refused",
+                               "Join",
+                               "Joined",
+                               "Share",
+                               "SendWeights",
+                               "Initialize",
+                               "Push",
+                               "Pull",
+                               "Weights",
+                               "Leave",
+                               "Heartbeat",
+                               "Staged",
+                               "Initialized",
+                               "Gone",
+                               "ApplyOrder",
+                               "DropOrder",
+                               "DeliverOrder",
+                               "StatusRequest",
+                               "StatusReport",
+                               "StopRequest",
+                               "Statistics",
+                               "CheckpointOrder",
+                               "CheckpointWritten"};
 static_assert(kNames.size() == std::variant_size_v<Message>);
 
 template <std::size_t I>

@@ -16,7 +16,7 @@
 namespace capstan::wire {
 
 // Raised whenever a byte on the wire changes its meaning.
-inline constexpr std::uint16_t kProtocol = 1;
+inline constexpr std::uint16_t kProtocol = 2;
 
 using Nonce = std::array<std::byte, 32>;
 using Proof = std::array<std::byte, 32>;
@@ -82,14 +82,38 @@ struct Tensor {
   }
 };
 
+// What a worker trains on. All workers of a job say the same.
+struct DataSource {
+  std::uint64_t samples = 0;  // of the training set; 0 for gradients that come from elsewhere
+  std::uint64_t seed = 0;
+  std::uint64_t batch = 0;  // per worker
+  friend bool operator==(const DataSource&, const DataSource&) = default;
+  template <class V, class M>
+  static void fields(V&& v, M&& m) {
+    v(m.samples), v(m.seed), v(m.batch);
+  }
+};
+
+// A stretch of the way through the data: base/data_leg.h.
+struct Leg {
+  std::uint64_t batch = 1;
+  std::vector<std::uint64_t> steps;
+  template <class V, class M>
+  static void fields(V&& v, M&& m) {
+    v(m.batch), v(m.steps);
+  }
+};
+
 struct Join {  // client → server
   Role role = Role::kWorker;
   std::optional<std::uint32_t> index;  // which worker or, at followers, observer; none: the leader chooses
   Incarnation incarnation;
-  std::vector<Tensor> layout;  // empty from observers and servers
+  std::vector<Tensor> layout;           // empty from observers and servers
+  std::vector<Tensor> statistics = {};  // buffers of which each worker has its own, such as batch norm's
+  DataSource data = {};
   template <class V, class M>
   static void fields(V&& v, M&& m) {
-    v(m.role), v(m.index), v(m.incarnation), v(m.layout);
+    v(m.role), v(m.index), v(m.incarnation), v(m.layout), v(m.statistics), v(m.data);
   }
 };
 
@@ -101,12 +125,15 @@ struct Joined {  // server → client; carries the weights' segment where the wo
   std::uint64_t begin = 0;    // this server's elements
   std::uint64_t end = 0;
   std::string strategy;
-  bool in_place = false;       // weights are read where the server keeps them (or sent from there)
-  std::vector<Tensor> layout;  // for observers; empty while no worker has brought one
+  bool in_place = false;        // weights are read where the server keeps them (or sent from there)
+  std::vector<Tensor> layout;   // for observers; empty while no worker has brought one
+  Version start = {};           // which version the job began with: 0, or a checkpoint's
+  std::vector<Leg> legs = {};   // the way through the data before that
+  std::string checkpoint = {};  // for servers: the folder to begin from; empty for none
   template <class V, class M>
   static void fields(V&& v, M&& m) {
     v(m.member), v(m.server), v(m.servers), v(m.workers), v(m.begin), v(m.end), v(m.strategy), v(m.in_place),
-        v(m.layout);
+        v(m.layout), v(m.start), v(m.legs), v(m.checkpoint);
   }
 };
 
@@ -142,10 +169,11 @@ struct Push {  // worker → server; payload: the server's range of the gradient
   float loss = 0;
   std::uint32_t compute_us = 0;
   std::uint32_t wait_us = 0;  // communication of the step before
+  std::uint32_t data_us = 0;  // waiting for its samples
   template <class V, class M>
   static void fields(V&& v, M&& m) {
     v(m.worker), v(m.incarnation), v(m.sequence), v(m.clock), v(m.version), v(m.samples), v(m.loss),
-        v(m.compute_us), v(m.wait_us);
+        v(m.compute_us), v(m.wait_us), v(m.data_us);
   }
 };
 
@@ -163,9 +191,10 @@ struct Weights {  // server → client, the answer to a push or a pull; payload:
   Version version;            // what the weights are
   Version applied;            // which version the push became part of; 0 for none
   bool stop = false;          // the job is to end: leave
+  bool statistics = false;    // from the leader to a worker: send yours
   template <class V, class M>
   static void fields(V&& v, M&& m) {
-    v(m.request), v(m.version), v(m.applied), v(m.stop);
+    v(m.request), v(m.version), v(m.applied), v(m.stop), v(m.statistics);
   }
 };
 
@@ -261,9 +290,11 @@ struct WorkerRow {
   std::uint64_t samples = 0;
   double compute_seconds = 0;
   double wait_seconds = 0;
+  double data_seconds = 0;
   template <class V, class M>
   static void fields(V&& v, M&& m) {
-    v(m.state), v(m.clock), v(m.loss), v(m.samples), v(m.compute_seconds), v(m.wait_seconds);
+    v(m.state), v(m.clock), v(m.loss), v(m.samples), v(m.compute_seconds), v(m.wait_seconds),
+        v(m.data_seconds);
   }
 };
 
@@ -282,11 +313,14 @@ struct StatusReport {  // server → observer
   std::uint64_t rss_bytes = 0;  // of this server, mapped segments of workers left out
   double cpu_seconds = 0;
   std::vector<WorkerRow> workers;  // by rank
+  Version checkpoint;              // of the newest checkpoint; 0 for none
+  bool saving = false;             // one is being written, or is about to be
+  std::string checkpoint_error;    // why the newest attempt failed; empty where it did not
   template <class V, class M>
   static void fields(V&& v, M&& m) {
     v(m.started), v(m.finished), v(m.version), v(m.seconds), v(m.bytes_pushed), v(m.bytes_pulled),
         v(m.dropped_pushes), v(m.staleness_mean), v(m.staleness_max), v(m.loss), v(m.samples), v(m.rss_bytes),
-        v(m.cpu_seconds), v(m.workers);
+        v(m.cpu_seconds), v(m.workers), v(m.checkpoint), v(m.saving), v(m.checkpoint_error);
   }
 };
 
@@ -298,10 +332,52 @@ struct StopRequest {  // observer → leader: end the job at the next step; lead
   }
 };
 
+// ---- checkpoints ----
+
+// Payload: the flat statistics. Worker → leader: its own, when asked and before it leaves; leader → worker:
+// what to begin with; leader → observer: the mean over the workers, empty where none is known.
+struct Statistics {
+  std::uint64_t request = 0;  // the observer's pull
+  template <class V, class M>
+  static void fields(V&& v, M&& m) {
+    v(m.request);
+  }
+};
+
+struct CheckpointOrder {  // leader → follower: write your part of the weights as they are now
+  Version version;
+  std::string folder;
+  template <class V, class M>
+  static void fields(V&& v, M&& m) {
+    v(m.version), v(m.folder);
+  }
+};
+
+struct CheckpointPiece {  // checkpoint/manifest.h
+  std::string file, key, array, tensor;
+  std::uint64_t begin = 0, end = 0;
+  std::uint64_t checksum = 0;
+  template <class V, class M>
+  static void fields(V&& v, M&& m) {
+    v(m.file), v(m.key), v(m.array), v(m.tensor), v(m.begin), v(m.end), v(m.checksum);
+  }
+};
+
+struct CheckpointWritten {  // follower → leader
+  Version version;
+  std::string error;  // empty where all went well
+  std::vector<CheckpointPiece> pieces;
+  template <class V, class M>
+  static void fields(V&& v, M&& m) {
+    v(m.version), v(m.error), v(m.pieces);
+  }
+};
+
 // Every message there is. A message's number on the wire is its place here: add at the end.
-using Message = std::variant<Challenge, Hello, Trusted, Refused, Join, Joined, Share, SendWeights, Initialize,
-                             Push, Pull, Weights, Leave, Heartbeat, Staged, Initialized, Gone, ApplyOrder,
-                             DropOrder, DeliverOrder, StatusRequest, StatusReport, StopRequest>;
+using Message =
+    std::variant<Challenge, Hello, Trusted, Refused, Join, Joined, Share, SendWeights, Initialize, Push, Pull,
+                 Weights, Leave, Heartbeat, Staged, Initialized, Gone, ApplyOrder, DropOrder, DeliverOrder,
+                 StatusRequest, StatusReport, StopRequest, Statistics, CheckpointOrder, CheckpointWritten>;
 
 // The name of a message's type, for messages to people.
 const char* name_of(const Message& message);

@@ -1,0 +1,40 @@
+#include "capstan/models/buffers.h"
+
+#include <ATen/ATen.h>
+
+#include "capstan/base/check.h"
+
+namespace capstan::models {
+namespace {
+
+at::Tensor view(const FlatLayout& layout, std::size_t tensor, float* flat) {
+  return at::from_blob(flat + layout.offset(tensor), layout.tensors()[tensor].dims, at::kFloat);
+}
+
+}  // namespace
+
+FlatLayout buffer_layout_of(const Model& model) {
+  std::vector<TensorShape> shapes;
+  for (const auto& b : model.buffers()) shapes.push_back({b.name, b.tensor.sizes().vec()});
+  return FlatLayout(std::move(shapes));
+}
+
+std::vector<float> copy_buffers_out(const Model& model) {
+  const at::NoGradGuard no_grad;
+  const auto layout = buffer_layout_of(model);
+  std::vector<float> flat(layout.size());
+  for (std::size_t i = 0; i < model.buffers().size(); ++i)
+    view(layout, i, flat.data()).copy_(model.buffers()[i].tensor);
+  return flat;
+}
+
+void copy_buffers_in(Model& model, std::span<const float> flat) {
+  if (flat.empty()) return;
+  const at::NoGradGuard no_grad;
+  const auto layout = buffer_layout_of(model);
+  CAPSTAN_CHECK(flat.size() == layout.size(), "the buffers of this model");
+  for (std::size_t i = 0; i < model.buffers().size(); ++i)
+    model.buffers()[i].tensor.copy_(view(layout, i, const_cast<float*>(flat.data())));
+}
+
+}  // namespace capstan::models

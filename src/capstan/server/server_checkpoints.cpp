@@ -1,0 +1,174 @@
+// What a server does about checkpoints: beginning from one, and writing them while training goes on.
+
+#include <filesystem>
+
+#include <fmt/format.h>
+
+#include "capstan/base/user_error.h"
+#include "capstan/server/server.h"
+
+namespace capstan::server {
+
+using wire::Role;
+
+// ---- beginning from one ----
+
+void Server::begin_from(const std::filesystem::path& folder, const checkpoint::Manifest& from) {
+  const auto names = optimizer_.state_names();
+  if (from.state != names) {
+    throw UserError(
+        fmt::format("{} was made with {}, whose state is {}; {} here has {}", folder.string(), from.optimizer,
+                    from.state.empty() ? "nothing" : fmt::format("{}", fmt::join(from.state, ", ")),
+                    optimizer::name(options_.optimizer.kind),
+                    names.empty() ? "nothing" : fmt::format("{}", fmt::join(names, ", "))));
+  }
+  layout_ = FlatLayout(from.parameters);
+  make_shard();
+  std::vector<checkpoint::NamedArray> arrays = {{"weights", executor_->shard().mutable_weights()}};
+  const auto state = executor_->shard().mutable_state();
+  for (std::size_t i = 0; i < state.size(); ++i) arrays.push_back({names[i], state[i]});
+  checkpoint::load(folder, from, range_, arrays);
+  start_ = from.version;
+  marks_ = from.marks;
+  initialized_ = true;
+  if (!coordinator_) return leader_->send(wire::Initialized{});
+  legs_ = from.legs;
+  if (from.samples > 0) data_ = wire::DataSource{from.samples, from.seed, 0};
+  if (!from.statistics.empty())
+    statistics_.restore(FlatLayout(from.statistics), checkpoint::load_statistics(folder, from));
+  coordinator_->resume(from.version, from.marks);
+  coordinator_->initialized(ServerId{0});
+}
+
+// Workers of one job share one training set; a checkpoint's position is a position in the same one.
+Status Server::agree_on_data(const wire::Join& join) {
+  FlatLayout statistics;
+  if (!join.statistics.empty()) {
+    auto decoded = wire::from_wire(join.statistics);
+    if (!decoded) return decoded.status();
+    statistics = std::move(*decoded);
+  }
+  if (const auto difference = statistics_.agree(statistics); !difference.empty())
+    return Status::refused("the worker's buffers differ from the job's (here): " + difference);
+  if (!data_) data_ = join.data;
+  if (data_->batch == 0) data_->batch = join.data.batch;
+  if (*data_ == join.data) return Status::ok();
+  const auto text = [](const wire::DataSource& d) {
+    return fmt::format("{} samples, batch size {}, seed {}", d.samples, d.batch, d.seed);
+  };
+  return Status::refused(
+      fmt::format("the worker's data differ: the job has {}; the worker {}", text(*data_), text(join.data)));
+}
+
+void Server::greet(WorkerEntry& worker) {
+  if (std::exchange(worker.greeted, true) || statistics_.newest().empty()) return;
+  const auto values = std::make_shared<std::vector<float>>(statistics_.newest());
+  worker.session->send(wire::Statistics{}, *values, [values](Status) {});
+}
+
+void Server::take_statistics(Session& session) {
+  auto& arrived = entries_.at(session.member()->index).statistics;
+  if (arrived.empty()) return;  // a job without any
+  auto values = std::move(arrived.front());
+  arrived.pop_front();
+  statistics_.told({session.member()->index}, std::move(values));
+}
+
+// ---- writing one ----
+
+void Server::note_update(Version version) {
+  if (checkpointer_ && !checkpoint_due_ && checkpointer_->is_due(version)) plan_checkpoint();
+}
+
+// Statistics are asked for at once: the weights of this version, which go out next, bring the question. The
+// order itself follows behind them, so that no worker waits for the copy.
+void Server::plan_checkpoint() {
+  checkpoint_due_ = true;
+  checkpoint_statistics_.reset();
+  statistics_.want([this, number = ++statistics_asked_](std::vector<float> mean) {
+    if (number != statistics_asked_) return;
+    checkpoint_statistics_ = std::move(mean);
+    hand_over_statistics();
+  });
+}
+
+void Server::hand_over_statistics() {
+  if (checkpoint_due_ || !checkpoint_statistics_) return;
+  checkpointer_->take_statistics(statistics_.layout(), std::move(*checkpoint_statistics_));
+  checkpoint_statistics_.reset();
+}
+
+checkpoint::Manifest Server::manifest() const {
+  checkpoint::Manifest m;
+  m.version = coordinator_->version();
+  m.parameters = layout_.tensors();
+  m.strategy = strategy_;
+  m.optimizer = std::string(optimizer::name(options_.optimizer.kind));
+  m.state = optimizer_.state_names();
+  m.schedule = options_.schedule.text();
+  m.learning_rate = optimizer_.learning_rate(m.version);
+  if (data_) m.samples = data_->samples, m.seed = data_->seed;
+  m.trained_samples =
+      (options_.resume ? options_.resume->manifest.trained_samples : 0) + coordinator_->report().samples;
+  m.legs = legs_;
+  if (data_ && data_->batch > 0) m.legs.push_back({data_->batch, coordinator_->steps_done()});
+  m.marks = coordinator_->marks();
+  return m;
+}
+
+void Server::order_checkpoint() {
+  if (!std::exchange(checkpoint_due_, false)) return;
+  const wire::CheckpointOrder order{coordinator_->version(),
+                                    std::filesystem::absolute(checkpointer_->begin(manifest(), servers_))};
+  for (auto* s : sessions_of(Role::kServer)) s->send(order);
+  carry_out(order);
+  hand_over_statistics();
+}
+
+std::unique_ptr<checkpoint::Background> Server::make_background() {
+  return std::make_unique<checkpoint::Background>(
+      [&loop = loop_](std::function<void()> function) { loop.post(std::move(function)); });
+}
+
+void Server::carry_out(const wire::CheckpointOrder& order) {
+  const auto snapshot = std::make_shared<checkpoint::Snapshot>(
+      static_cast<std::size_t>(optimizer_.state_tensors() + 1), range_.size());
+  executor_->save(snapshot->destinations(), snapshot, [this, order, snapshot] {
+    if (checkpointer_) return checkpointer_->take_snapshot(order.version, snapshot, range_);
+    if (!background_) background_ = make_background();
+    const auto written =
+        std::make_shared<wire::CheckpointWritten>(wire::CheckpointWritten{order.version, {}, {}});
+    background_->post(
+        [this, order, snapshot, written] {
+          for (const auto& p : checkpoint::write_part(order.folder, layout_, optimizer_.state_names(),
+                                                      index_.value, servers_, range_, *snapshot))
+            written->pieces.push_back(
+                {p.file, p.key, p.array, p.tensor, p.elements.begin, p.elements.end, p.checksum});
+        },
+        [this, written](const std::string& error) {
+          written->error = error;
+          leader_->send(*written);
+        });
+  });
+}
+
+void Server::checkpoint_done() {
+  if (checkpointer_->error().empty()) {
+    log_->info("checkpoint of version {} written", checkpointer_->newest().value);
+  } else {
+    log_->warn("a checkpoint could not be written: {}", checkpointer_->error());
+  }
+  check_end();
+}
+
+void Server::mark_end(Outcome outcome) {
+  if (!checkpointer_ || !coordinator_) return;
+  try {
+    checkpoint::mark_finished(options_.checkpoints.run, coordinator_->version(),
+                              outcome == Outcome::kFinished ? "finished" : "lost");
+  } catch (const UserError& error) {
+    log_->warn("{}", error.what());
+  }
+}
+
+}  // namespace capstan::server

@@ -1,0 +1,88 @@
+#include "capstan/server/statistics_book.h"
+
+#include <algorithm>
+
+#include "capstan/base/check.h"
+
+namespace capstan::server {
+
+std::string StatisticsBook::agree(const FlatLayout& layout) {
+  if (agreed_) return layout_.difference(layout);
+  layout_ = layout;
+  agreed_ = true;
+  return {};
+}
+
+void StatisticsBook::restore(const FlatLayout& layout, std::vector<float> mean) {
+  CAPSTAN_CHECK(mean.size() == layout.size(), "a mean of the whole layout");
+  layout_ = layout;
+  agreed_ = true;
+  newest_ = std::move(mean);
+}
+
+void StatisticsBook::gone(WorkerId worker, bool lost) {
+  const auto row = workers_.find(worker);
+  if (row == workers_.end()) return;
+  row->second.here = false;
+  if (lost) workers_.erase(row);
+  settle();
+}
+
+void StatisticsBook::want(Done done) {
+  Waiter waiter{{}, std::move(done)};
+  for (const auto& [worker, row] : workers_) {
+    if (row.here && !is_empty()) waiter.needs[worker] = row.times + 1;
+  }
+  waiters_.push_back(std::move(waiter));
+  settle();
+}
+
+bool StatisticsBook::wants(WorkerId worker) const {
+  const auto row = workers_.find(worker);
+  return row != workers_.end() && std::ranges::any_of(waiters_, [&](const Waiter& w) {
+           const auto need = w.needs.find(worker);
+           return need != w.needs.end() && need->second > row->second.times;
+         });
+}
+
+void StatisticsBook::told(WorkerId worker, std::vector<float> values) {
+  const auto row = workers_.find(worker);
+  if (row == workers_.end()) return;
+  ++row->second.times;
+  row->second.values = std::move(values);
+  settle();
+}
+
+void StatisticsBook::settle() {
+  const auto is_done = [&](const Waiter& waiter) {
+    return std::ranges::all_of(waiter.needs, [&](const auto& need) {
+      const auto row = workers_.find(need.first);
+      return row == workers_.end() || !row->second.here || row->second.times >= need.second;
+    });
+  };
+  // Taken out before they run: who is called may want again.
+  const auto first_done = std::ranges::stable_partition(waiters_, std::not_fn(is_done)).begin();
+  std::vector<Waiter> done(std::make_move_iterator(first_done), std::make_move_iterator(waiters_.end()));
+  waiters_.erase(first_done, waiters_.end());
+  if (done.empty()) return;
+  newest_ = mean();
+  for (const auto& waiter : done) waiter.done(newest_);
+}
+
+std::vector<float> StatisticsBook::mean() {
+  const bool any_here =
+      std::ranges::any_of(workers_, [](const auto& w) { return w.second.here && !w.second.values.empty(); });
+  std::vector<double> sum(layout_.size());
+  double count = 0;
+  for (const auto& [worker, row] : workers_) {
+    if (row.values.size() != sum.size() || (any_here && !row.here)) continue;
+    for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += row.values[i];
+    ++count;
+  }
+  if (count == 0) return newest_;
+  std::vector<float> result(sum.size());
+  std::ranges::transform(sum, result.begin(), [&](double s) { return static_cast<float>(s / count); });
+  return result;
+}
+
+}  // namespace capstan::server
