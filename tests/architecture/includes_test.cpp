@@ -34,7 +34,7 @@ const std::map<std::string, std::set<std::string>> kArrows = {
     {"client", {"cluster", "placement", "transport", "wire"}},
     {"config", {"optimizer", "strategy"}},
     {"data", {}},
-    {"models", {}},
+    {"models", {"layouts"}},
     {"training", {"client", "data", "models", "optimizer", "store"}},
     {"launch", {"cluster"}},
     {"bench", {"client", "cluster", "config", "kernels", "launch", "layouts", "metrics", "optimizer"}},

@@ -40,7 +40,7 @@ int run_wire(const Arguments& arguments) {
       "  capstan bench wire --model resnet50 --workers 4\n",
       "bench wire");
   options.job.workers = 1;
-  app.add_option("--model", options.model, "lenet, resnet18, resnet50, vgg16 or bytes:N")
+  app.add_option("--model", options.model, "A network (capstan models lists all) or bytes:N")
       ->capture_default_str();
   app.add_option("--iterations", options.iterations, "Timed iterations (0: about two seconds' worth)")
       ->check(whole_number_in(0, 100'000'000))

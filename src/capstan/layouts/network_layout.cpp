@@ -1,26 +1,38 @@
 #include "capstan/layouts/network_layout.h"
 
 #include <charconv>
-#include <cstdint>
-#include <vector>
 
 #include <fmt/format.h>
 
-#include "capstan/base/spelling.h"
 #include "capstan/base/user_error.h"
 #include "capstan/layouts/families.h"
 
 namespace capstan::layouts {
 namespace {
 
-constexpr std::string_view kNames[] = {"lenet", "resnet18", "resnet50", "vgg16"};
 constexpr std::string_view kBytes = "bytes:";
 
-std::vector<TensorShape> lenet() {
-  return {{"conv1.weight", {20, 1, 5, 5}},  {"conv1.bias", {20}},
-          {"conv2.weight", {50, 20, 5, 5}}, {"conv2.bias", {50}},
-          {"fc1.weight", {500, 800}},       {"fc1.bias", {500}},
-          {"fc2.weight", {10, 500}},        {"fc2.bias", {10}}};
+void add_lenet(TensorTable& table, std::int64_t classes) {
+  table.conv_with_bias("conv1", 1, 20, 5);
+  table.conv_with_bias("conv2", 20, 50, 5);
+  table.linear("fc1", 800, 500);
+  table.linear("fc2", 500, classes);
+}
+
+void add_mlp(TensorTable& table, const ImageSize& size, std::int64_t classes) {
+  table.linear("fc1", size.channels * size.height * size.width, 128);
+  table.linear("fc2", 128, classes);
+}
+
+void add_alexnet(TensorTable& table, std::int64_t channels, std::int64_t classes) {
+  table.conv_with_bias("features.0", channels, 64, 11);
+  table.conv_with_bias("features.3", 64, 192, 5);
+  table.conv_with_bias("features.6", 192, 384, 3);
+  table.conv_with_bias("features.8", 384, 256, 3);
+  table.conv_with_bias("features.10", 256, 256, 3);
+  table.linear("classifier.1", 256 * 6 * 6, 4096);
+  table.linear("classifier.4", 4096, 4096);
+  table.linear("classifier.6", 4096, classes);
 }
 
 FlatLayout bytes_layout(const std::string& name) {
@@ -37,20 +49,45 @@ FlatLayout bytes_layout(const std::string& name) {
 
 }  // namespace
 
-std::span<const std::string_view> network_names() {
-  return kNames;
+NetworkTensors network_tensors(const NetworkInfo& network, const ImageSize& size, std::int64_t classes) {
+  check_input(network, size);
+  TensorTable table;
+  switch (network.family) {
+    case Family::kLeNet:
+      add_lenet(table, classes);
+      break;
+    case Family::kMlp:
+      add_mlp(table, size, classes);
+      break;
+    case Family::kAlexNet:
+      add_alexnet(table, size.channels, classes);
+      break;
+    case Family::kResNet:
+      add_resnet(table, network, size.channels, classes);
+      break;
+    case Family::kVgg:
+      add_vgg(table, network, size.channels, classes);
+      break;
+    case Family::kGoogLeNet:
+      add_googlenet(table, network, size.channels, classes);
+      break;
+    case Family::kInception:
+      add_inception(table, network, size.channels, classes);
+      break;
+    case Family::kDenseNet:
+      add_densenet(table, size.channels, classes);
+      break;
+    case Family::kMobileNet:
+      add_mobilenet(table, size.channels, classes);
+      break;
+  }
+  return table.take();
 }
 
 FlatLayout network_layout(const std::string& name) {
-  if (name == "lenet") return FlatLayout(lenet());
-  if (name == "resnet18") return FlatLayout(resnet({2, 2, 2, 2}, ResNetBlock::kBasic, 1000));
-  if (name == "resnet50") return FlatLayout(resnet({3, 4, 6, 3}, ResNetBlock::kBottleneck, 1000));
-  if (name == "vgg16") return FlatLayout(vgg({2, 2, 3, 3, 3}, 1000));
   if (name.starts_with(kBytes)) return bytes_layout(name);
-  const auto near = nearest(name, kNames);
-  throw UserError(fmt::format("unknown network '{}'{}; known are {}, bytes:N", name,
-                              near.empty() ? "" : fmt::format(" (did you mean {}?)", near),
-                              fmt::join(kNames, ", ")));
+  const auto& network = find_network(name);
+  return FlatLayout(network_tensors(network, network.input, network.classes).parameters);
 }
 
 }  // namespace capstan::layouts

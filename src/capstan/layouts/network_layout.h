@@ -1,18 +1,19 @@
 #pragma once
 
-#include <span>
 #include <string>
 #include <string_view>
 
 #include "capstan/base/flat_layout.h"
+#include "capstan/layouts/networks.h"
+#include "capstan/layouts/tensor_table.h"
 
 namespace capstan::layouts {
 
-// The names network_layout() knows, `bytes:N` left out.
-std::span<const std::string_view> network_names();
+// Parameters and buffers of a network for so many classes and images of this size, without libtorch. Throws
+// UserError where the images do not fit. Thread-safe.
+NetworkTensors network_tensors(const NetworkInfo& network, const ImageSize& size, std::int64_t classes);
 
-// Names and shapes of a network's parameters in the network's own order, buffers left out, without
-// libtorch: `lenet` (10 classes), `resnet18`, `resnet50`, `vgg16` (as torchvision's, 1000 classes), or
+// The parameters of a network for the images and classes it was made for, buffers left out; or, for
 // `bytes:N`, one tensor of N / 4 floats. Throws UserError for any other name. Thread-safe.
 FlatLayout network_layout(const std::string& name);
 

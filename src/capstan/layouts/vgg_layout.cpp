@@ -1,34 +1,33 @@
-#include <algorithm>
-
 #include <fmt/format.h>
 
 #include "capstan/layouts/families.h"
+#include "capstan/layouts/plans.h"
 
 namespace capstan::layouts {
 
-std::vector<TensorShape> vgg(std::array<int, 5> convolutions, std::int64_t classes) {
-  std::vector<TensorShape> shapes;
-  const auto add = [&](const char* part, int index, std::vector<std::int64_t> weight) {
-    const auto out = weight.front();
-    shapes.push_back({fmt::format("{}.{}.weight", part, index), std::move(weight)});
-    shapes.push_back({fmt::format("{}.{}.bias", part, index), {out}});
-  };
-
+void add_vgg(TensorTable& table, const NetworkInfo& network, std::int64_t channels, std::int64_t classes) {
+  const auto plan = vgg_plan(network.name);
   int index = 0;  // counts the layers without parameters too: ReLU and pooling
-  std::int64_t in = 3;
+  auto in = channels;
   for (int stage = 0; stage < 5; ++stage) {
-    const std::int64_t out = std::min<std::int64_t>(64 << stage, 512);
-    for (int i = 0; i < convolutions[stage]; ++i) {
-      add("features", index, {out, in, 3, 3});
-      index += 2;
+    const auto out = VggPlan::channels(stage);
+    for (int i = 0; i < plan.convolutions[stage]; ++i) {
+      table.conv_with_bias(fmt::format("features.{}", index++), in, out, 3);
+      if (plan.norm) table.norm(fmt::format("features.{}", index++), out);
+      ++index;
       in = out;
     }
     ++index;
   }
-  add("classifier", 0, {4096, in * 7 * 7});
-  add("classifier", 3, {4096, 4096});
-  add("classifier", 6, {classes, 4096});
-  return shapes;
+  if (plan.small_images) {
+    table.linear("classifier.1", in, 512);
+    table.linear("classifier.4", 512, 512);
+    table.linear("classifier.6", 512, classes);
+  } else {
+    table.linear("classifier.0", in * 7 * 7, 4096);
+    table.linear("classifier.3", 4096, 4096);
+    table.linear("classifier.6", 4096, classes);
+  }
 }
 
 }  // namespace capstan::layouts

@@ -1,30 +1,24 @@
-#include "capstan/models/mlp.h"
-
-#include <torch/nn/modules/linear.h>
-
-#include "capstan/models/module_model.h"
+#include "capstan/models/families.h"
+#include "capstan/models/network.h"
 
 namespace capstan::models {
 namespace {
 
-class Mlp : public torch::nn::Module {
+class Mlp final : public Network {
  public:
   Mlp(std::int64_t inputs, std::int64_t classes)
-      : fc1_(register_module("fc1", torch::nn::Linear(inputs, 128))),
-        fc2_(register_module("fc2", torch::nn::Linear(128, classes))) {}
+      : fc1_(linear("fc1", inputs, 128, {})), fc2_(linear("fc2", 128, classes, {})) {}
 
-  at::Tensor forward(const at::Tensor& images) { return fc2_(at::relu(fc1_(images.flatten(1)))); }
+  at::Tensor forward(const at::Tensor& images) override { return fc2_(rectified(fc1_(images.flatten(1)))); }
 
  private:
-  torch::nn::Linear fc1_;
-  torch::nn::Linear fc2_;
+  Linear fc1_, fc2_;
 };
 
 }  // namespace
 
-std::unique_ptr<Model> make_mlp(const ModelOptions& options) {
-  return std::make_unique<ModuleModel<Mlp>>(options.channels * options.height * options.width,
-                                            options.classes);
+std::unique_ptr<Model> make_mlp(const std::string&, const ModelOptions& options) {
+  return std::make_unique<Mlp>(options.channels * options.height * options.width, options.classes);
 }
 
 }  // namespace capstan::models

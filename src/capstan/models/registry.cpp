@@ -1,51 +1,41 @@
 #include "capstan/models/registry.h"
 
-#include <array>
-
 #include <ATen/Context.h>
-#include <fmt/format.h>
 
-#include "capstan/base/spelling.h"
-#include "capstan/base/user_error.h"
-#include "capstan/models/lenet.h"
-#include "capstan/models/mlp.h"
+#include "capstan/base/check.h"
+#include "capstan/layouts/networks.h"
+#include "capstan/models/families.h"
 
 namespace capstan::models {
-namespace {
-
-struct Entry {
-  std::string_view name;
-  std::unique_ptr<Model> (*make)(const ModelOptions&);
-};
-
-// To add a network, add a line.
-constexpr Entry kTable[] = {
-    {"lenet", make_lenet},
-    {"mlp", make_mlp},
-};
-
-constexpr auto kNames = [] {
-  std::array<std::string_view, std::size(kTable)> names;
-  for (std::size_t i = 0; i < names.size(); ++i) names[i] = kTable[i].name;
-  return names;
-}();
-
-}  // namespace
-
-std::span<const std::string_view> model_names() {
-  return kNames;
-}
 
 std::unique_ptr<Model> make(const std::string& name, const ModelOptions& options) {
-  for (const auto& entry : kTable) {
-    if (entry.name != name) continue;
-    at::manual_seed(options.init_seed);
-    return entry.make(options);
+  using enum layouts::Family;
+  const auto& network = layouts::find_network(name);
+  layouts::check_input(network, {options.channels, options.height, options.width});
+  at::manual_seed(options.init_seed);
+  const std::string known(network.name);
+  switch (network.family) {
+    case kAlexNet:
+      return make_alexnet(known, options);
+    case kDenseNet:
+      return make_densenet(known, options);
+    case kGoogLeNet:
+      return make_googlenet(known, options);
+    case kInception:
+      return make_inception(known, options);
+    case kLeNet:
+      return make_lenet(known, options);
+    case kMlp:
+      return make_mlp(known, options);
+    case kMobileNet:
+      return make_mobilenet(known, options);
+    case kResNet:
+      return make_resnet(known, options);
+    case kVgg:
+      return make_vgg(known, options);
   }
-  const auto near = nearest(name, kNames);
-  throw UserError(fmt::format("unknown network '{}'{}; known are {}", name,
-                              near.empty() ? "" : fmt::format(" (did you mean {}?)", near),
-                              fmt::join(kNames, ", ")));
+  CAPSTAN_CHECK(false, "a function for each family");
+  return nullptr;
 }
 
 }  // namespace capstan::models

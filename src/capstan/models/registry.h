@@ -2,9 +2,8 @@
 
 #include <cstdint>
 #include <memory>
-#include <span>
+#include <optional>
 #include <string>
-#include <string_view>
 
 #include "capstan/models/model.h"
 
@@ -16,13 +15,12 @@ struct ModelOptions {
   std::int64_t width = 28;
   std::int64_t classes = 10;
   std::uint64_t init_seed = 1;
+  std::optional<double> dropout = {};  // rate of every dropout layer; absent: the network's own
 };
 
-// The names make() knows.
-std::span<const std::string_view> model_names();
-
-// The network with PyTorch's default initialisation, the same for the same options; draws from libtorch's
-// global generator, which it seeds. Throws UserError for an unknown name or an input that does not fit.
+// A network of layouts::networks(), by name, initialised as PyTorch and torchvision do, the same for the same
+// options; draws from libtorch's global generator, which it seeds. Throws UserError for an unknown name or
+// images that do not fit.
 std::unique_ptr<Model> make(const std::string& name, const ModelOptions& options);
 
 }  // namespace capstan::models

@@ -1,7 +1,5 @@
 #include "capstan/training/step.h"
 
-#include <ATen/ops/cross_entropy_loss.h>
-
 #include "capstan/base/time.h"
 
 namespace capstan::training {
@@ -12,7 +10,7 @@ StepResult compute_gradients(models::Model& model, models::GradientArena& arena,
   result.samples = static_cast<std::uint64_t>(batch.size());
   arena.begin();
   if (result.samples > 0) {
-    const auto loss = at::cross_entropy_loss(model.forward(batch.images), batch.labels);
+    const auto loss = model.loss(batch.images, batch.labels);
     loss.backward();
     result.loss = loss.item<float>();
   }

@@ -1,0 +1,58 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "capstan/models/layers.h"
+#include "capstan/models/model.h"
+
+namespace capstan::models {
+
+// How a layer's weights begin.
+struct Start {
+  enum class Kind {
+    kUniform,  // ±1/√(inputs of an output): PyTorch's default
+    kInputs,   // normal, variance 2 / inputs of an output
+    kOutputs,  // normal, variance 2 / outputs of an input
+    kNormal,   // normal, this deviation
+  };
+  Kind kind = Kind::kUniform;
+  double deviation = 0;
+  bool zero_bias = false;  // else uniform, as PyTorch's default
+};
+
+// A model that is made of layers: they enter parameters() and buffers() in the order in which they are made,
+// under PyTorch's names, with initial values from libtorch's global generator.
+class Network : public Model {
+ public:
+  Network(const Network&) = delete;
+  Network& operator=(const Network&) = delete;
+
+  const std::vector<NamedTensor>& parameters() const final { return parameters_; }
+  const std::vector<NamedTensor>& buffers() const final { return buffers_; }
+  void train(bool on) final { training_ = on; }
+
+ protected:
+  Network() = default;
+
+  bool training() const { return training_; }
+
+  Conv conv(const std::string& name, std::int64_t in, std::int64_t out, const Kernel& kernel,
+            const Start& start);
+  Conv conv_with_bias(const std::string& name, std::int64_t in, std::int64_t out, const Kernel& kernel,
+                      const Start& start);
+  BatchNorm norm(const std::string& name, std::int64_t channels, double eps = 1e-5);
+  Linear linear(const std::string& name, std::int64_t in, std::int64_t out, const Start& start);
+  Dropout dropout(double rate) const { return {rate, &training_}; }
+
+ private:
+  at::Tensor parameter(const std::string& name, at::Tensor values);
+  at::Tensor buffer(const std::string& name, at::Tensor values);
+  at::Tensor bias(const std::string& name, std::int64_t out, std::int64_t inputs, const Start& start);
+
+  std::vector<NamedTensor> parameters_;
+  std::vector<NamedTensor> buffers_;
+  bool training_ = true;
+};
+
+}  // namespace capstan::models
