@@ -10,8 +10,9 @@
 
 namespace capstan::checkpoint {
 
-// The safetensors file format, floats only: an 8-byte little-endian header length, a JSON header that names
-// each tensor's dtype, shape and place, then the bytes of the tensors one after the other.
+// The safetensors file format: an 8-byte little-endian header length, a JSON header that names each tensor's
+// dtype, shape and place, then the bytes of the tensors one after the other. 32-bit floats are written; F64,
+// F16, BF16 and I64 are read too, and become 32-bit floats.
 
 using Metadata = std::map<std::string, std::string>;
 

@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cerrno>
+#include <cmath>
 #include <cstring>
 #include <functional>
 #include <optional>
@@ -57,6 +59,48 @@ struct Place {
   std::uint64_t begin, end;
 };
 
+float half_value(std::uint16_t bits) {
+  const int exponent = bits >> 10 & 31, fraction = bits & 1023;
+  const float size = exponent == 31  ? (fraction ? NAN : INFINITY)
+                     : exponent == 0 ? std::ldexp(static_cast<float>(fraction), -24)
+                                     : std::ldexp(static_cast<float>(1024 + fraction), exponent - 25);
+  return bits >> 15 ? -size : size;
+}
+
+float brain_value(std::uint16_t bits) {
+  return std::bit_cast<float>(std::uint32_t{bits} << 16);
+}
+
+template <class Stored, auto value>
+void convert(std::span<const std::byte> bytes, std::span<float> out) {
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    Stored stored;
+    std::memcpy(&stored, bytes.data() + i * sizeof(Stored), sizeof(Stored));
+    out[i] = value(stored);
+  }
+}
+
+// A kind of element that can be read. F32 needs no conversion.
+struct Kind {
+  const char* name;
+  std::uint64_t bytes;
+  void (*convert)(std::span<const std::byte> bytes, std::span<float> out);
+};
+constexpr Kind kKinds[] = {
+    {"F32", 4, nullptr},
+    {"F64", 8, convert<double, [](double v) { return static_cast<float>(v); }>},
+    {"F16", 2, convert<std::uint16_t, half_value>},
+    {"BF16", 2, convert<std::uint16_t, brain_value>},
+    {"I64", 8, convert<std::int64_t, [](std::int64_t v) { return static_cast<float>(v); }>},
+};
+
+// What the header says of one tensor.
+struct Entry {
+  Place place;
+  const Kind* kind;
+  Tensor tensor;  // without values yet
+};
+
 class Reader {
  public:
   Reader(std::uint64_t size, ReadAt read_at, const std::string& name)
@@ -65,7 +109,7 @@ class Reader {
   Safetensors read() {
     const auto header = take_header();
     Safetensors file;
-    std::vector<std::pair<Place, Tensor>> found;
+    std::vector<Entry> found;
     for (const auto& [key, value] : header.items()) {
       if (key == "__metadata__") {
         file.metadata = metadata(value);
@@ -75,14 +119,13 @@ class Reader {
     }
     // Tensors without elements share their place with the next one.
     std::sort(found.begin(), found.end(), [](const auto& a, const auto& b) {
-      return std::pair(a.first.begin, a.first.end) < std::pair(b.first.begin, b.first.end);
+      return std::pair(a.place.begin, a.place.end) < std::pair(b.place.begin, b.place.end);
     });
     std::uint64_t at = 0;
-    for (auto& [place, t] : found) {
+    for (auto& [place, kind, t] : found) {
       if (place.begin != at) fail(fmt::format("tensor '{}' leaves a gap or overlaps another", t.name));
       at = place.end;
-      t.values.resize((place.end - place.begin) / sizeof(float));
-      read_at_(data_ + place.begin, std::as_writable_bytes(std::span(t.values)));
+      read_values(place, *kind, t.values);
       file.tensors.push_back(std::move(t));
     }
     if (data_ + at != size_) fail(fmt::format("{} bytes follow the last tensor", size_ - data_ - at));
@@ -123,16 +166,30 @@ class Reader {
     return result;
   }
 
-  std::pair<Place, Tensor> tensor(const std::string& name, const Json& json) const {
-    const auto bad = [&](const char* what) { fail(fmt::format("tensor '{}': {}", name, what)); };
+  void read_values(const Place& place, const Kind& kind, std::vector<float>& values) const {
+    values.resize((place.end - place.begin) / kind.bytes);
+    if (!kind.convert) {
+      read_at_(data_ + place.begin, std::as_writable_bytes(std::span(values)));
+      return;
+    }
+    std::vector<std::byte> bytes(place.end - place.begin);
+    read_at_(data_ + place.begin, bytes);
+    kind.convert(bytes, values);
+  }
+
+  Entry tensor(const std::string& name, const Json& json) const {
+    const auto bad = [&](const std::string& what) { fail(fmt::format("tensor '{}': {}", name, what)); };
     if (!json.is_object() || !json.contains("dtype") || !json.contains("shape") ||
         !json.contains("data_offsets")) {
       bad("dtype, shape and data_offsets are needed");
     }
-    if (json["dtype"] != "F32") bad("its dtype is not F32, the only one read here");
+    const auto kind = std::ranges::find_if(kKinds, [&](const Kind& k) { return json["dtype"] == k.name; });
+    if (kind == std::end(kKinds))
+      bad(fmt::format("its dtype {} is not one of F32, F64, F16, BF16, I64, which are read here",
+                      json["dtype"].dump()));
     if (!json["shape"].is_array()) bad("its shape is not an array");
     Tensor result{name, {}, {}};
-    std::uint64_t bytes = sizeof(float);
+    std::uint64_t bytes = kind->bytes;
     for (const auto& d : json["shape"]) {
       const auto dim = unsigned_value(d);
       if (!dim || *dim > std::uint64_t{INT64_MAX}) bad("its shape has something else than sizes");
@@ -144,7 +201,7 @@ class Reader {
     const auto begin = unsigned_value(offsets[0]), end = unsigned_value(offsets[1]);
     if (!begin || !end || *begin > *end || *end > size_ - data_) bad("data_offsets lie outside the file");
     if (*end - *begin != bytes) bad("data_offsets and shape differ in size");
-    return {Place{*begin, *end}, std::move(result)};
+    return {{*begin, *end}, kind, std::move(result)};
   }
 
   std::uint64_t size_;
