@@ -35,7 +35,7 @@ const std::map<std::string, std::set<std::string>> kArrows = {
     {"config", {"optimizer", "strategy"}},
     {"data", {}},
     {"models", {"layouts"}},
-    {"training", {"client", "data", "models", "optimizer", "store"}},
+    {"training", {"checkpoint", "client", "data", "layouts", "models", "optimizer", "store"}},
     {"launch", {"cluster"}},
     {"bench", {"client", "cluster", "config", "kernels", "launch", "layouts", "metrics", "optimizer"}},
 };

@@ -20,6 +20,10 @@ JobConfig read(const std::string& text) {
   c.network = t["network"].value<std::string>().value();
   c.dataset = t["dataset"].value<std::string>().value();
   c.data_dir = t["data-dir"].value_or<std::string>("");
+  c.num_classes = t["num-classes"].value_or(0u);
+  c.image_size = t["image-size"].value_or(0u);
+  c.init_seed = t["init-seed"].value<std::uint64_t>();
+  c.weights = t["weights"].value_or<std::string>("");
   c.workers = t["workers"].value<std::uint32_t>().value();
   c.servers = t["servers"].value<std::uint32_t>().value();
   c.strategy = t["strategy"].value<std::string>().value();
@@ -53,6 +57,10 @@ void expect_same_job(const JobConfig& a, const JobConfig& b) {
   EXPECT_EQ(a.network, b.network);
   EXPECT_EQ(a.dataset, b.dataset);
   EXPECT_EQ(a.data_dir, b.data_dir);
+  EXPECT_EQ(a.num_classes, b.num_classes);
+  EXPECT_EQ(a.image_size, b.image_size);
+  EXPECT_EQ(a.init_seed, b.init_seed);
+  EXPECT_EQ(a.weights, b.weights);
   EXPECT_EQ(a.workers, b.workers);
   EXPECT_EQ(a.servers, b.servers);
   EXPECT_EQ(a.strategy, b.strategy);
@@ -90,6 +98,10 @@ TEST(JobConfig, EverySettingComesBackFromItsFile) {
   config.network = "resnet18";
   config.dataset = "cifar10";
   config.data_dir = "/data/with \"quotes\" and \\ and ü";
+  config.num_classes = 100;
+  config.image_size = 64;
+  config.init_seed = 0;  // not the same as absent
+  config.weights = "/data/first.safetensors";
   config.workers = 7;
   config.servers = 3;
   config.strategy = "batch:4";
@@ -163,6 +175,15 @@ TEST(JobConfig, WrongValuesAreErrorsThatNameThem) {
   config.device = "tpu";
   EXPECT_THAT(error_of(config), HasSubstr("--device tpu"));
   config = {};
+  config.image_size = 7;
+  EXPECT_THAT(error_of(config), HasSubstr("--image-size 7: must be from 8 to 1024"));
+  config = {};
+  config.weights = "/no/such/file";
+  EXPECT_THAT(error_of(config), HasSubstr("--weights /no/such/file"));
+  config = {};
+  config.init_seed = std::uint64_t{1} << 63;
+  EXPECT_THAT(error_of(config), HasSubstr("--init-seed"));
+  config = {};
   config.strategy = "batch:5";
   EXPECT_THAT(error_of(config), HasSubstr("at most 2"));
   config = {};
@@ -198,7 +219,15 @@ TEST(JobConfig, ProcessesGetTheFlagsOfTheirPart) {
   EXPECT_THAT(serve, Contains("--nesterov"));
   EXPECT_THAT(serve, Contains("--momentum=0.9"));
   EXPECT_THAT(serve, Not(Contains("--network=lenet")));
+  EXPECT_THAT(work_arguments(config), Not(Contains(HasSubstr("init-seed"))));
+  config.num_classes = 12;
+  config.image_size = 64;
+  config.init_seed = 5;
+  config.weights = "/w.safetensors";
   const auto work = work_arguments(config);
+  for (const auto* flag :
+       {"--num-classes=12", "--image-size=64", "--init-seed=5", "--weights=/w.safetensors"})
+    EXPECT_THAT(work, Contains(flag));
   EXPECT_THAT(work, Contains("--network=lenet"));
   EXPECT_THAT(work, Contains("--batch-size=32"));
   EXPECT_THAT(work, Not(Contains("--lr=0.02")));

@@ -33,7 +33,7 @@ std::vector<float> copy_of(std::span<const float> weights) {
 class PlainTraining {
  public:
   explicit PlainTraining(const SingleOptions& options) : options_(options) {
-    at::manual_seed(options.seed);
+    at::manual_seed(options.network.init_seed);
     conv1_ = torch::nn::Conv2d(1, 20, 5);
     conv2_ = torch::nn::Conv2d(20, 50, 5);
     fc1_ = torch::nn::Linear(800, 500);
@@ -121,21 +121,21 @@ TEST(Single, TheSameSeedGivesTheSameBitsAndAnotherSeedOthers) {
   const auto second = copy_of(train_single(options, dataset, {}).weights);
   ASSERT_EQ(first.size(), second.size());
   EXPECT_EQ(std::memcmp(first.data(), second.data(), first.size() * sizeof(float)), 0);
-  options.seed = 2;
+  options.network.init_seed = 2;
   EXPECT_NE(copy_of(train_single(options, dataset, {}).weights), first);
 }
 
 TEST(Single, ReportsStepsAndEpochs) {
   const auto dataset = data::load({"synthetic:1x4x4:3:70", "", 1});
   SingleOptions options;
-  options.network = "mlp";
+  options.network.name = "mlp";
   options.batch_size = 32;
   options.epochs = 2;
   std::vector<std::uint64_t> steps, samples, epochs;
   std::vector<float> last;
   SingleCallbacks callbacks;
   callbacks.on_step = [&](const SingleStep& s) { steps.push_back(s.step), samples.push_back(s.samples); };
-  callbacks.on_epoch = [&](std::uint64_t epoch, std::span<const float> w) {
+  callbacks.on_epoch = [&](std::uint64_t epoch, std::span<const float> w, models::Model&) {
     epochs.push_back(epoch), last = copy_of(w);
   };
   const auto result = train_single(options, dataset, callbacks);
@@ -150,7 +150,7 @@ TEST(Single, ReportsStepsAndEpochs) {
 TEST(Single, StopsWhenAsked) {
   const auto dataset = data::load({"synthetic:1x4x4:3:70", "", 1});
   SingleOptions options;
-  options.network = "mlp";
+  options.network.name = "mlp";
   options.batch_size = 8;
   std::atomic<bool> stop = false;
   SingleCallbacks callbacks;

@@ -7,13 +7,27 @@
 namespace capstan::cli {
 
 void add_model_flags(CLI::App& app, config::JobConfig& c) {
-  app.add_option("--network", c.network, "Which network to train: lenet, mlp")
+  app.add_option("--network", c.network,
+                 "Which network to train: lenet, resnet18-cifar, vgg16-bn … (capstan models lists all)")
       ->capture_default_str()
       ->group("Model and data");
   app.add_option("--dataset", c.dataset, "digits (built in), mnist, synthetic:CxHxW:classes[:samples]")
       ->capture_default_str()
       ->group("Model and data");
   app.add_option("--data-dir", c.data_dir, "Folder of the dataset's files")->group("Model and data");
+  app.add_option("--num-classes", c.num_classes, "Classes of the network (0: the dataset's)")
+      ->check(whole_number_in(0, 1u << 20))
+      ->capture_default_str()
+      ->group("Model and data");
+  app.add_option("--image-size", c.image_size,
+                 "Height and width of images, 8 to 1024, where the data can be scaled (0: the dataset's)")
+      ->check(whole_number_in(0, 1024))
+      ->capture_default_str()
+      ->group("Model and data");
+  app.add_option("--weights", c.weights,
+                 "Weights to begin with: a PyTorch state dict of the same network (safetensors)")
+      ->type_name("FILE")
+      ->group("Model and data");
   app.add_option("--batch-size", c.batch_size, "Samples per worker and step")
       ->check(whole_number_in(1, 1u << 20))
       ->capture_default_str()
@@ -25,6 +39,9 @@ void add_model_flags(CLI::App& app, config::JobConfig& c) {
   app.add_option("--seed", c.seed, "Fixes initial weights and the order of samples")
       ->check(whole_number_in(0, kMostWhole))
       ->capture_default_str()
+      ->group("Model and data");
+  app.add_option("--init-seed", c.init_seed, "Fixes initial weights instead of --seed")
+      ->check(whole_number_in(0, kMostWhole))
       ->group("Model and data");
   app.add_option("--device", c.device, "cpu or cuda")
       ->check(one_of({"cpu", "cuda"}))

@@ -11,12 +11,12 @@
 #include "capstan/cli/commands.h"
 #include "capstan/cli/device.h"
 #include "capstan/cli/flags.h"
+#include "capstan/cli/network.h"
 #include "capstan/cli/output.h"
 #include "capstan/cli/train_job.h"
 #include "capstan/client/connector.h"
 #include "capstan/launch/child.h"
 #include "capstan/models/arena.h"
-#include "capstan/models/registry.h"
 #include "capstan/optimizer/optimizer.h"
 #include "capstan/strategy/strategy.h"
 #include "capstan/training/threads.h"
@@ -181,9 +181,7 @@ int run_train(const Arguments& arguments) {
 
   Interrupts interrupts;
   auto dataset = data::load({config.dataset, config.data_dir.string(), config.seed});
-  const auto& shape = dataset.train.shape;
-  auto model =
-      models::make(config.network, {shape.channels, shape.height, shape.width, shape.classes, config.seed});
+  auto model = training::make_network(network_options(config), dataset.train.shape, config.batch_size);
   const auto layout = models::layout_of(*model);
   const auto plan = plan_steps(config, dataset.train.count());
   (void)config.optimizer.schedule(plan.total);  // wrong schedules end here

@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "capstan/cli/network.h"
 #include "capstan/cli/progress.h"
 #include "capstan/cli/train_job.h"
 #include "capstan/cli/weights_file.h"
-#include "capstan/models/arena.h"
 #include "capstan/training/evaluate.h"
 #include "capstan/training/single.h"
 
@@ -23,9 +23,8 @@ TrainResult train_alone(TrainContext& context, bool& interrupted) {
   row.state = wire::WorkerState::kLive;
   double epoch_loss = 0, epoch_samples = 0, last_epoch_loss = 0;
 
-  const auto test_now = [&](std::span<const float> weights, std::uint64_t step) {
-    models::bind_parameters(*context.model, context.layout, weights.data());
-    const auto test = training::evaluate(*context.model, context.dataset.test);
+  const auto test_now = [&](models::Model& model, std::uint64_t step) {
+    const auto test = training::evaluate(model, context.dataset.test);
     record_evaluation(context.folder, progress, {step}, plan, test);
     return test;
   };
@@ -46,21 +45,21 @@ TrainResult train_alone(TrainContext& context, bool& interrupted) {
     if (progress.due()) progress.show(status);
   };
   training::Evaluation last;
-  callbacks.on_epoch = [&](std::uint64_t, std::span<const float> weights) {
-    last = test_now(weights, status.version.value);
+  callbacks.on_epoch = [&](std::uint64_t, std::span<const float>, models::Model& model) {
+    last = test_now(model, status.version.value);
     last_epoch_loss = epoch_samples > 0 ? epoch_loss / epoch_samples : 0;
     epoch_loss = epoch_samples = 0;
   };
   const auto trained =
-      training::train_single({config.network, config.batch_size, config.epochs, config.max_steps, config.seed,
-                              config.optimizer.options(), config.optimizer.schedule(plan.total)},
+      training::train_single({network_options(config), config.batch_size, config.epochs, config.max_steps,
+                              config.seed, config.optimizer.options(), config.optimizer.schedule(plan.total)},
                              context.dataset, callbacks);
   interrupted = trained.stopped;
   TrainResult result;
   result.config = config;
   result.take(status, context.dataset.train.count());
   result.train_loss = epoch_samples > 0 ? epoch_loss / epoch_samples : last_epoch_loss;
-  result.test = epoch_samples > 0 || last.samples == 0 ? test_now(trained.weights, trained.steps) : last;
+  result.test = epoch_samples > 0 || last.samples == 0 ? test_now(*trained.model, trained.steps) : last;
   result.run_dir = context.folder.path().string();
   write_weights(context.folder.path() / "weights.safetensors", context.layout, trained.weights);
   return result;

@@ -9,13 +9,13 @@
 #include "capstan/cli/commands.h"
 #include "capstan/cli/device.h"
 #include "capstan/cli/flags.h"
+#include "capstan/cli/network.h"
 #include "capstan/cli/output.h"
 #include "capstan/cli/signals.h"
 #include "capstan/cli/weights_file.h"
 #include "capstan/client/connector.h"
 #include "capstan/cluster/token.h"
 #include "capstan/models/arena.h"
-#include "capstan/models/registry.h"
 #include "capstan/training/evaluate.h"
 #include "capstan/training/threads.h"
 #include "capstan/training/worker.h"
@@ -59,6 +59,7 @@ int run_work(const Arguments& arguments) {
   app.add_option("--save", save, "File that takes the weights this worker ends with (safetensors)");
   app.add_flag("--json", json, "Print the result as one JSON object");
   if (!parse_flags(app, arguments)) return kSuccess;
+  job.validate_model();
   check_device(job.device);
   if (!save.empty() && !std::filesystem::is_directory(std::filesystem::absolute(save).parent_path()))
     throw UserError(fmt::format("--save {}: there is no such folder", save.string()));
@@ -67,9 +68,7 @@ int run_work(const Arguments& arguments) {
   const auto token = cluster::find_token(job.token_file);
   training::configure_torch(static_cast<int>(job.worker_threads()));
   const auto dataset = data::load({job.dataset, job.data_dir.string(), job.seed});
-  const auto& shape = dataset.train.shape;
-  const auto model =
-      models::make(job.network, {shape.channels, shape.height, shape.width, shape.classes, job.seed});
+  const auto model = training::make_network(network_options(job), dataset.train.shape, job.batch_size);
   const auto layout = models::layout_of(*model);
   std::vector<float> flat(layout.size());
   models::copy_parameters_out(*model, layout, flat);

@@ -14,6 +14,8 @@
 namespace capstan::config {
 namespace {
 
+constexpr std::uint32_t kLeastSide = 8, kMostSide = 1024;  // of images
+
 // One flag, as it stands on a command line and in a file.
 struct Setting {
   std::string name;
@@ -46,6 +48,15 @@ std::vector<Setting> optimizer_settings(const OptimizerConfig& o) {
   if (o.alpha) out.push_back(setting("alpha", *o.alpha));
   if (o.lr_decay) out.push_back(setting("lr-decay", *o.lr_decay));
   return out;
+}
+
+// What is seldom given. Paths are made absolute: a run may be repeated from elsewhere.
+void add_model_settings(std::vector<Setting>& settings, const JobConfig& c) {
+  if (!c.data_dir.empty()) settings.push_back(setting("data-dir", std::filesystem::absolute(c.data_dir)));
+  if (c.num_classes > 0) settings.push_back(setting("num-classes", c.num_classes));
+  if (c.image_size > 0) settings.push_back(setting("image-size", c.image_size));
+  if (c.init_seed) settings.push_back(setting("init-seed", *c.init_seed));
+  if (!c.weights.empty()) settings.push_back(setting("weights", std::filesystem::absolute(c.weights)));
 }
 
 std::vector<std::string> as_arguments(const std::vector<Setting>& settings) {
@@ -86,13 +97,24 @@ unsigned JobConfig::threads_per_server() const {
   return server_threads > 0 ? server_threads : std::max(1u, usable_cores() / servers);
 }
 
+void JobConfig::validate_model() const {
+  if (image_size != 0 && (image_size < kLeastSide || image_size > kMostSide)) {
+    throw UserError(fmt::format("--image-size {}: must be from {} to {}", image_size, kLeastSide, kMostSide));
+  }
+  if (!weights.empty() && !std::filesystem::is_regular_file(weights))
+    throw UserError(fmt::format("--weights {}: there is no such file", weights.string()));
+}
+
 void JobConfig::validate() const {
+  validate_model();
   if (device != "cpu" && device != "cuda")
     throw UserError(fmt::format("--device {}: must be cpu or cuda", device));
   // A configuration file holds whole numbers up to this; a job must fit its own file.
   constexpr auto kMost = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
-  for (const auto& [name, value] :
-       {std::pair{"seed", seed}, {"max-steps", max_steps}, {"warmup", optimizer.warmup}}) {
+  for (const auto& [name, value] : {std::pair{"seed", seed},
+                                    {"init-seed", init_seed.value_or(0)},
+                                    {"max-steps", max_steps},
+                                    {"warmup", optimizer.warmup}}) {
     if (value > kMost) throw UserError(fmt::format("--{} {}: may be at most {}", name, value, kMost));
   }
   if (!is_single()) (void)strategy::parse(strategy, workers);
@@ -113,7 +135,7 @@ std::string JobConfig::to_toml() const {
                                    setting("threads", worker_threads()),
                                    setting("server-threads", threads_per_server()),
                                    setting("transport", transport)};
-  if (!data_dir.empty()) settings.push_back(setting("data-dir", std::filesystem::absolute(data_dir)));
+  add_model_settings(settings, *this);
   const auto rule = optimizer_settings(optimizer);
   settings.insert(settings.end(), rule.begin(), rule.end());
   std::ostringstream out;
@@ -149,7 +171,7 @@ std::vector<std::string> work_arguments(const JobConfig& c) {
                                    setting("device", c.device),
                                    setting("threads", c.worker_threads()),
                                    setting("transport", c.transport)};
-  if (!c.data_dir.empty()) settings.push_back(setting("data-dir", c.data_dir));
+  add_model_settings(settings, c);
   return as_arguments(settings);
 }
 

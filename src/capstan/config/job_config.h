@@ -34,6 +34,10 @@ struct JobConfig {
   std::string network = "lenet";
   std::string dataset = "digits";
   std::filesystem::path data_dir;
+  std::uint32_t num_classes = 0;           // 0: the dataset's
+  std::uint32_t image_size = 0;            // height and width to which images are scaled; 0: the dataset's
+  std::optional<std::uint64_t> init_seed;  // of the first weights; absent: the seed
+  std::filesystem::path weights;           // safetensors to begin with; empty: from the seed
   std::uint32_t workers = 2;
   std::uint32_t servers = 1;
   std::string strategy = "sync";
@@ -56,8 +60,9 @@ struct JobConfig {
   unsigned worker_threads() const;
   unsigned threads_per_server() const;
 
-  // Checks what flags alone cannot: throws UserError.
+  // Checks what flags alone cannot: throws UserError. The second looks at the network and its data only.
   void validate() const;
+  void validate_model() const;
   // The whole resolved configuration; `train --config` of it runs the same job again.
   std::string to_toml() const;
 };

@@ -4,17 +4,12 @@
 #include "capstan/data/partition.h"
 #include "capstan/models/arena.h"
 #include "capstan/models/gradient_arena.h"
-#include "capstan/models/registry.h"
 #include "capstan/store/dense_shard.h"
 #include "capstan/training/batch.h"
 #include "capstan/training/step.h"
 
 namespace capstan::training {
 namespace {
-
-models::ModelOptions model_options(const data::ImageShape& shape, std::uint64_t seed) {
-  return {shape.channels, shape.height, shape.width, shape.classes, seed};
-}
 
 void apply(store::DenseShard& shard, std::uint64_t version, std::span<const float> gradients) {
   const optimizer::Contribution whole[] = {{gradients.data(), 1.0f}};
@@ -26,9 +21,10 @@ void apply(store::DenseShard& shard, std::uint64_t version, std::span<const floa
 
 SingleResult train_single(const SingleOptions& options, const data::Dataset& dataset,
                           const SingleCallbacks& callbacks) {
-  const auto model = models::make(options.network, model_options(dataset.train.shape, options.seed));
-  const auto layout = models::layout_of(*model);
-  SingleResult result{layout, store::ZeroedArray(layout.size())};
+  auto made = make_network(options.network, dataset.train.shape, options.batch_size);
+  const auto layout = models::layout_of(*made);
+  SingleResult result{layout, store::ZeroedArray(layout.size()), std::move(made)};
+  auto* const model = result.model.get();
   models::copy_parameters_out(*model, layout, result.weights);
   models::bind_parameters(*model, layout, result.weights.data());
   store::ZeroedArray gradients(layout.size());
@@ -56,7 +52,7 @@ SingleResult train_single(const SingleOptions& options, const data::Dataset& dat
         callbacks.on_step({result.steps, epoch, step.loss, step.samples, seconds(now - step_start)});
       }
     }
-    if (callbacks.on_epoch) callbacks.on_epoch(epoch, result.weights);
+    if (callbacks.on_epoch) callbacks.on_epoch(epoch, result.weights, *model);
   }
   return result;
 }

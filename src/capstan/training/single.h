@@ -3,22 +3,24 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <span>
-#include <string>
 
 #include "capstan/base/flat_layout.h"
 #include "capstan/data/dataset.h"
+#include "capstan/models/model.h"
 #include "capstan/optimizer/optimizer.h"
 #include "capstan/store/zeroed_array.h"
+#include "capstan/training/network.h"
 
 namespace capstan::training {
 
 struct SingleOptions {
-  std::string network = "lenet";
+  NetworkOptions network;
   std::uint64_t batch_size = 64;
   std::uint64_t epochs = 15;
   std::uint64_t max_steps = 0;  // no limit
-  std::uint64_t seed = 1;       // of the first weights and of the order of the samples
+  std::uint64_t seed = 1;       // of the order of the samples
   optimizer::Options optimizer;
   optimizer::Schedule schedule;
 };
@@ -34,14 +36,15 @@ struct SingleStep {
 // All may be empty. Called on the training thread.
 struct SingleCallbacks {
   std::function<void(const SingleStep&)> on_step;
-  std::function<void(std::uint64_t epoch, std::span<const float> weights)>
-      on_epoch;                             // after each whole epoch
+  // After each whole epoch; the model is bound to the weights.
+  std::function<void(std::uint64_t epoch, std::span<const float> weights, models::Model& model)> on_epoch;
   const std::atomic<bool>* stop = nullptr;  // looked at before each step
 };
 
 struct SingleResult {
   FlatLayout layout;
-  store::ZeroedArray weights;  // in the arena's order
+  store::ZeroedArray weights;            // in the arena's order
+  std::unique_ptr<models::Model> model;  // as trained, its parameters views of `weights`
   std::uint64_t steps = 0;
   std::uint64_t samples = 0;
   double seconds = 0;
