@@ -1,5 +1,7 @@
 // `capstan bench wire` and the small commands, as a user runs them.
 
+#include <sstream>
+
 #include <gmock/gmock.h>
 
 #include "program.h"
@@ -108,6 +110,75 @@ TEST(BenchWire, WrongInputIsSaid) {
     Program run(folder, arguments);
     EXPECT_EQ(run.exit_code(), 2) << arguments.back();
     EXPECT_FALSE(run.errors().empty());
+  }
+}
+
+TEST(Models, AreListedWithTheirPublishedSizes) {
+  const Folder folder;
+  Program run(folder, {"models", "--json"});
+  EXPECT_EQ(run.exit_code(), 0) << run.errors();
+  const auto result = run.json();
+  ASSERT_TRUE(result["models"].is_array()) << run.output();
+  const auto named = [&](const std::string& name) {
+    for (const auto& m : result["models"])
+      if (m["name"] == name) return m;
+    return nlohmann::json();
+  };
+  EXPECT_EQ(named("resnet50"), (nlohmann::json{{"name", "resnet50"},
+                                               {"parameters", 25'557'032},
+                                               {"buffers", 53'120},
+                                               {"bytes", 102'228'128},
+                                               {"input", "3x224x224"}}));
+  EXPECT_EQ(named("lenet")["buffers"], 0);
+  EXPECT_EQ(named("inception-v3")["input"], "3x299x299");
+  EXPECT_EQ(named("resnet18-cifar")["input"], "3x32x32");
+}
+
+TEST(Models, FollowClassesAndImageSize) {
+  const Folder folder;
+  Program ten(folder, {"models", "resnet50", "--json", "--num-classes=10"});
+  EXPECT_EQ(ten.exit_code(), 0) << ten.errors();
+  ASSERT_EQ(ten.json()["models"].size(), 1u);
+  EXPECT_EQ(ten.json()["models"][0]["parameters"], 25'557'032 - 990 * 2049);
+  Program small(folder, {"models", "--json", "--image-size", "32"});
+  EXPECT_EQ(small.exit_code(), 0) << small.errors();
+  for (const auto& m : small.json()["models"]) {
+    EXPECT_THAT(m["input"].get<std::string>(), ::testing::EndsWith("x32x32"));
+    EXPECT_NE(m["name"], "alexnet") << "it takes no images as small";
+    if (m["name"] == "mlp") {
+      EXPECT_EQ(m["parameters"], 1024 * 128 + 128 + 128 * 10 + 10);
+    }
+  }
+}
+
+TEST(Models, TablesFitEightyColumns) {
+  const Folder folder;
+  for (const std::vector<std::string>& arguments : {std::vector<std::string>{"models"},
+                                                    {"models", "--num-classes=100000"},
+                                                    {"models", "densenet121"},
+                                                    {"models", "vgg19-bn"},
+                                                    {"models", "--help"}}) {
+    Program run(folder, arguments);
+    EXPECT_EQ(run.exit_code(), 0) << run.errors();
+    std::istringstream lines(run.output());
+    int count = 0;
+    for (std::string line; std::getline(lines, line); ++count) EXPECT_LE(line.size(), 80u) << line;
+    EXPECT_GT(count, 10);
+  }
+}
+
+TEST(Models, MistakesAreSaid) {
+  const Folder folder;
+  const std::pair<std::vector<std::string>, std::string> mistakes[] = {
+      {{"models", "resnet81"}, "did you mean resnet18?"},
+      {{"models", "alexnet", "--image-size=32"}, "at least 63x63"},
+      {{"models", "--image-size=x"}, "--image-size"},
+  };
+  for (const auto& [arguments, said] : mistakes) {
+    Program run(folder, arguments);
+    EXPECT_EQ(run.exit_code(), 2) << arguments[1];
+    EXPECT_THAT(run.errors(), HasSubstr(said));
+    EXPECT_EQ(run.output(), "");
   }
 }
 

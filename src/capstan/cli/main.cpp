@@ -21,6 +21,7 @@ constexpr Command kCommands[] = {
     {"train", "run a whole job on this machine: servers, workers, run folder", nullptr},
     {"serve", "one parameter server, by hand", run_serve},
     {"work", "one worker, by hand", nullptr},
+    {"models", "the networks that can be trained, and their tensors", run_models},
     {"bench", "wire: push and pull of a model's tensors, without computation", run_bench},
     {"doctor", "what this machine offers, what is missing, and how to mend it", run_doctor},
 };
