@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "capstan/base/user_error.h"
+#include "capstan/data/split.h"
 
 namespace capstan::data {
 namespace {

@@ -4,13 +4,13 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "capstan/data/dataset.h"
+#include "capstan/data/readers.h"
 
 namespace capstan::data {
 namespace {
 
 TEST(Digits, EveryFifthOf1797IsHeldOut) {
-  const auto digits = load({"digits", "", 1});
+  const auto digits = load_digits();
   EXPECT_EQ(digits.train.count(), 1438u);
   EXPECT_EQ(digits.test.count(), 359u);
   EXPECT_EQ(digits.train.shape, (ImageShape{1, 28, 28, 10}));
@@ -24,7 +24,7 @@ TEST(Digits, EveryFifthOf1797IsHeldOut) {
 
 // tests/reference/digits_scaled.json is PyTorch's bilinear interpolation, written by make_digits.py.
 TEST(Digits, AreScaledAsPyTorchScales) {
-  const auto digits = load({"digits", "", 1});
+  const auto digits = load_digits();
   std::ifstream file(CAPSTAN_SOURCE_DIR "/tests/reference/digits_scaled.json");
   const auto reference = nlohmann::json::parse(file);
   const auto expect_equal = [&](const Split& split, std::size_t place, const char* sample) {
@@ -42,7 +42,7 @@ TEST(Digits, AreScaledAsPyTorchScales) {
 }
 
 TEST(Digits, TrainingPixelsHaveMeanZeroAndDeviationOne) {
-  const auto digits = load({"digits", "", 1});
+  const auto digits = load_digits();
   double sum = 0, squares = 0;
   for (const auto p : digits.train.pixels) {
     const double x = digits.train.levels.at(0)[p];

@@ -9,6 +9,7 @@
 
 #include "capstan/base/user_error.h"
 #include "capstan/data/dataset.h"
+#include "capstan/data/readers.h"
 
 namespace capstan::data {
 namespace {
@@ -66,7 +67,7 @@ class Mnist : public testing::Test {
   void write(const std::string& name, const Bytes& bytes) {
     std::ofstream(folder_ / name, std::ios::binary) << bytes;
   }
-  Dataset load() const { return data::load({"mnist", folder_.string(), 1}); }
+  Splits load() const { return load_mnist(folder_.string()); }
   void expect_error(const std::string& file, const std::string& fault) const {
     EXPECT_THAT([&] { load(); },
                 ThrowsMessage<UserError>(AllOf(HasSubstr((folder_ / file).string()), HasSubstr(fault))));
@@ -167,7 +168,7 @@ TEST_F(Mnist, RefusesDamagedGzip) {
 TEST(MnistFiles, AreReadWhole) {
   const auto folder = fs::path(CAPSTAN_SOURCE_DIR) / "../shared/data/mnist";
   if (!fs::exists(folder / "train-images-idx3-ubyte.gz")) GTEST_SKIP() << "MNIST is not in " << folder;
-  const auto mnist = load({"mnist", folder.string(), 1});
+  const auto mnist = load_mnist(folder.string());
   EXPECT_EQ(mnist.train.count(), 60'000u);
   EXPECT_EQ(mnist.test.count(), 10'000u);
   // The first labels, as printed on MNIST's page and in every tutorial since.

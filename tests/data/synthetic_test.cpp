@@ -5,6 +5,7 @@
 
 #include "capstan/base/user_error.h"
 #include "capstan/data/dataset.h"
+#include "capstan/data/readers.h"
 
 namespace capstan::data {
 namespace {
@@ -13,7 +14,7 @@ using testing::HasSubstr;
 using testing::ThrowsMessage;
 
 // The share of test images whose nearest class mean of the training images is their own class.
-double nearest_mean_accuracy(const Dataset& dataset) {
+double nearest_mean_accuracy(const Splits& dataset) {
   const auto size = dataset.train.shape.pixels();
   const auto classes = static_cast<std::size_t>(dataset.train.shape.classes);
   std::vector<double> means(classes * size), counts(classes);
@@ -40,28 +41,28 @@ double nearest_mean_accuracy(const Dataset& dataset) {
 }
 
 TEST(Synthetic, HasTheShapeAskedFor) {
-  const auto d = load({"synthetic:3x8x12:7", "", 1});
+  const auto d = make_synthetic("synthetic:3x8x12:7", 1);
   EXPECT_EQ(d.train.shape, (ImageShape{3, 8, 12, 7}));
   EXPECT_EQ(d.train.count(), 2048u);
   EXPECT_EQ(d.test.count(), 512u);
   EXPECT_EQ(d.train.pixels.size(), 2048u * 3 * 8 * 12);
   EXPECT_EQ(d.train.levels.size(), 3u);
-  const auto small = load({"synthetic:1x28x28:10:100", "", 1});
+  const auto small = make_synthetic("synthetic:1x28x28:10:100", 1);
   EXPECT_EQ(small.train.count(), 100u);
   EXPECT_EQ(small.test.count(), 25u);
-  EXPECT_EQ(load({"synthetic:1x1x1:1:1", "", 1}).test.count(), 1u);
+  EXPECT_EQ(make_synthetic("synthetic:1x1x1:1:1", 1).test.count(), 1u);
 }
 
 TEST(Synthetic, CanBeLearned) {
   for (const auto* name : {"synthetic:1x28x28:10", "synthetic:3x32x32:10:500", "synthetic:1x8x8:4:200"}) {
-    EXPECT_GT(nearest_mean_accuracy(load({name, "", 1})), 0.95) << name;
+    EXPECT_GT(nearest_mean_accuracy(make_synthetic(name, 1)), 0.95) << name;
   }
 }
 
 TEST(Synthetic, FollowsTheSeed) {
-  const auto a = load({"synthetic:1x28x28:10:64", "", 7});
-  const auto b = load({"synthetic:1x28x28:10:64", "", 7});
-  const auto c = load({"synthetic:1x28x28:10:64", "", 8});
+  const auto a = make_synthetic("synthetic:1x28x28:10:64", 7);
+  const auto b = make_synthetic("synthetic:1x28x28:10:64", 7);
+  const auto c = make_synthetic("synthetic:1x28x28:10:64", 8);
   EXPECT_EQ(a.train.pixels, b.train.pixels);
   EXPECT_EQ(a.test.pixels, b.test.pixels);
   EXPECT_NE(a.train.pixels, c.train.pixels);
@@ -70,7 +71,7 @@ TEST(Synthetic, FollowsTheSeed) {
 }
 
 TEST(Synthetic, IsNormalised) {
-  const auto d = load({"synthetic:1x28x28:1000:3000", "", 1});
+  const auto d = make_synthetic("synthetic:1x28x28:1000:3000", 1);
   double sum = 0, squares = 0;
   for (const auto p : d.train.pixels)
     sum += d.train.levels[0][p], squares += d.train.levels[0][p] * d.train.levels[0][p];

@@ -3,6 +3,8 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include "capstan/data/memory_source.h"
+
 namespace capstan::training {
 namespace {
 
@@ -20,7 +22,7 @@ data::Split random_split(const data::ImageShape& shape, std::size_t count) {
 TEST(Batch, HoldsTheSamplesAskedForInOrderNormalised) {
   const auto split = random_split({3, 4, 5, 7}, 10);
   const std::vector<std::uint32_t> indices = {7, 0, 7, 9};
-  const auto batch = gather(split, indices);
+  const auto batch = gather(data::MemorySource(split), indices);
   ASSERT_EQ(batch.images.sizes(), (at::IntArrayRef{4, 3, 4, 5}));
   const auto value = batch.images.accessor<float, 4>();
   for (int n = 0; n < 4; ++n) {
@@ -37,22 +39,15 @@ TEST(Batch, HoldsTheSamplesAskedForInOrderNormalised) {
 }
 
 TEST(Batch, IsChannelsLast) {
-  const auto coloured = gather_run(random_split({3, 4, 5, 7}, 2), 0, 2);
+  constexpr std::uint32_t kBoth[] = {0, 1};
+  const auto coloured = gather(data::MemorySource(random_split({3, 4, 5, 7}, 2)), kBoth);
   EXPECT_TRUE(coloured.images.is_contiguous(at::MemoryFormat::ChannelsLast));
-  const auto grey = gather_run(random_split({1, 4, 5, 7}, 2), 0, 2);
+  const auto grey = gather(data::MemorySource(random_split({1, 4, 5, 7}, 2)), kBoth);
   EXPECT_EQ(grey.images.suggest_memory_format(), at::MemoryFormat::ChannelsLast);
 }
 
-TEST(Batch, ARunIsTheSplitsOwnOrder) {
-  const auto split = random_split({1, 2, 2, 5}, 6);
-  const auto run = gather_run(split, 2, 3);
-  const auto same = gather(split, std::vector<std::uint32_t>{2, 3, 4});
-  EXPECT_TRUE(at::equal(run.images, same.images));
-  EXPECT_TRUE(at::equal(run.labels, same.labels));
-}
-
 TEST(Batch, MayBeEmpty) {
-  const auto batch = gather(random_split({1, 2, 2, 5}, 6), {});
+  const auto batch = gather(data::MemorySource(random_split({1, 2, 2, 5}, 6)), {});
   EXPECT_EQ(batch.size(), 0);
   EXPECT_EQ(batch.images.sizes(), (at::IntArrayRef{0, 1, 2, 2}));
 }

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
+#include "capstan/data/dataset.h"
 #include "capstan/data/partition.h"
 #include "capstan/models/arena.h"
 #include "capstan/models/registry.h"
@@ -133,7 +134,8 @@ data::Dataset images() {
   return data::load({"synthetic:1x28x28:10:200", "", kSeed});
 }
 
-std::vector<at::Tensor> reference_lenet(const data::Split& train, std::uint64_t global_batch, double lr) {
+std::vector<at::Tensor> reference_lenet(const data::ImageSource& train, std::uint64_t global_batch,
+                                        double lr) {
   const auto model = models::make("lenet", {1, 28, 28, 10, kSeed});
   std::vector<at::Tensor> parameters;
   for (const auto& p : model->parameters()) parameters.push_back(p.tensor);
@@ -152,8 +154,9 @@ std::vector<at::Tensor> reference_lenet(const data::Split& train, std::uint64_t 
   return out;
 }
 
-std::vector<at::Tensor> trained_lenet(const data::Split& train, std::uint32_t workers, std::uint32_t servers,
-                                      std::uint64_t batch, double lr, bool share_memory) {
+std::vector<at::Tensor> trained_lenet(const data::ImageSource& train, std::uint32_t workers,
+                                      std::uint32_t servers, std::uint64_t batch, double lr,
+                                      bool share_memory) {
   LoopbackCluster cluster(share_memory, job(workers, servers, "sync", lr));
   std::vector<std::unique_ptr<models::Model>> networks;
   for (std::uint32_t r = 0; r < workers; ++r)
@@ -183,7 +186,8 @@ std::vector<at::Tensor> trained_lenet(const data::Split& train, std::uint32_t wo
 // 200 samples in global batches of 48 leave a last batch of 8, which 3 workers share unevenly.
 TEST(SyncTraining, EqualsOneProcessOnTheConcatenatedBatch) {
   torch::set_num_threads(1);
-  const auto train = images().train;
+  const auto dataset = images();
+  const auto& train = *dataset.train;
   const auto expected = reference_lenet(train, 48, 0.02);
   for (const bool share_memory : {true, false}) {
     const auto seen = trained_lenet(train, 3, share_memory ? 1 : 2, 16, 0.02, share_memory);

@@ -5,6 +5,8 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include "capstan/data/memory_source.h"
+
 namespace capstan::training {
 namespace {
 
@@ -38,7 +40,7 @@ TEST(Evaluate, CountsTheRightAnswersAndAveragesTheLossOverAllSamples) {
     split.labels.push_back(bright != wrong);
   }
   FirstPixel model;
-  const auto result = evaluate(model, split);
+  const auto result = evaluate(model, data::MemorySource(split));
   EXPECT_EQ(result.samples, kSamples);
   EXPECT_DOUBLE_EQ(result.accuracy, 0.75);
   const double right_loss = std::log1p(std::exp(-2.0)), wrong_loss = right_loss + 2;

@@ -9,6 +9,7 @@
 #include <torch/optim/sgd.h>
 
 #include "capstan/base/user_error.h"
+#include "capstan/data/dataset.h"
 #include "capstan/data/partition.h"
 #include "capstan/models/arena.h"
 
@@ -29,7 +30,7 @@ std::vector<float> copy_of(std::span<const float> weights) {
   return {weights.begin(), weights.end()};
 }
 
-// The same training in plain libtorch: its modules, its optimizer, NCHW, samples normalised by hand.
+// The same training in plain libtorch: its modules, its optimizer, NCHW, a sample at a time.
 class PlainTraining {
  public:
   explicit PlainTraining(const SingleOptions& options) : options_(options) {
@@ -45,18 +46,18 @@ class PlainTraining {
   }
 
   // Losses of each step.
-  std::vector<double> run(const data::Split& split) {
+  std::vector<double> run(const data::ImageSource& source) {
     torch::optim::SGD sgd(parameters_, torch::optim::SGDOptions(options_.optimizer.lr)
                                            .momentum(options_.optimizer.momentum)
                                            .weight_decay(options_.optimizer.weight_decay));
     std::vector<double> losses;
     for (std::uint64_t epoch = 0; losses.size() < options_.max_steps; ++epoch) {
-      const auto order = data::epoch_order(split.count(), options_.seed, epoch);
+      const auto order = data::epoch_order(source.count(), options_.seed, epoch);
       for (std::size_t at = 0; at < order.size() && losses.size() < options_.max_steps;
            at += options_.batch_size) {
         const auto end = std::min(at + options_.batch_size, order.size());
         sgd.zero_grad();
-        auto loss = loss_of(split, {order.data() + at, end - at});
+        auto loss = loss_of(source, {order.data() + at, end - at});
         loss.backward();
         sgd.step();
         losses.push_back(loss.item<float>());
@@ -68,15 +69,14 @@ class PlainTraining {
   const std::vector<at::Tensor>& parameters() const { return parameters_; }
 
  private:
-  at::Tensor loss_of(const data::Split& split, std::span<const std::uint32_t> samples) {
+  at::Tensor loss_of(const data::ImageSource& source, std::span<const std::uint32_t> samples) {
     const auto count = static_cast<std::int64_t>(samples.size());
     auto images = at::zeros({count, 1, 28, 28});
     auto labels = at::zeros({count}, at::kLong);
     for (std::int64_t n = 0; n < count; ++n) {
       const auto sample = samples[static_cast<std::size_t>(n)];
-      auto* out = images[n].data_ptr<float>();
-      for (const auto p : split.image(sample)) *out++ = split.levels[0][p];
-      labels[n] = split.labels[sample];
+      source.render(sample, 0, images[n].data_ptr<float>());
+      labels[n] = source.label(sample);
     }
     auto x = at::max_pool2d(at::relu(conv1_(images)), 2);
     x = at::max_pool2d(at::relu(conv2_(x)), 2);
@@ -101,7 +101,7 @@ TEST(Single, EqualsAPlainLibtorchLoop) {
     EXPECT_EQ(result.steps, 30u);
 
     PlainTraining plain(options);
-    const auto expected = plain.run(dataset.train);
+    const auto expected = plain.run(*dataset.train);
     EXPECT_THAT(losses, testing::Pointwise(testing::DoubleNear(1e-3), expected)) << name;
     EXPECT_LT(losses.back(), losses.front() / 2) << "it learns";
     const auto exported = models::export_tensors(result.layout, result.weights);

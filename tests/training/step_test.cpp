@@ -1,10 +1,12 @@
 #include "capstan/training/step.h"
 
+#include <numeric>
 #include <vector>
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include "capstan/data/dataset.h"
 #include "capstan/models/arena.h"
 #include "capstan/models/registry.h"
 
@@ -20,7 +22,9 @@ struct Bound {
 
 TEST(Step, LeavesLossAndGradientOfTheBatchMean) {
   const auto dataset = data::load({"synthetic:1x28x28:10:64", "", 1});
-  const auto batch = gather_run(dataset.train, 0, 20);
+  std::vector<std::uint32_t> first(20);
+  std::iota(first.begin(), first.end(), 0u);
+  const auto batch = gather(*dataset.train, first);
   Bound bound;
   const auto result = compute_gradients(*bound.model, bound.arena, batch);
   EXPECT_EQ(result.samples, 20u);
@@ -46,7 +50,7 @@ TEST(Step, LeavesLossAndGradientOfTheBatchMean) {
 TEST(Step, AnEmptyBatchIsAZeroGradient) {
   const auto dataset = data::load({"synthetic:1x28x28:10:64", "", 1});
   Bound bound;
-  const auto result = compute_gradients(*bound.model, bound.arena, gather(dataset.train, {}));
+  const auto result = compute_gradients(*bound.model, bound.arena, gather(*dataset.train, {}));
   EXPECT_EQ(result.samples, 0u);
   EXPECT_EQ(result.loss, 0);
   EXPECT_EQ(bound.gradients, std::vector<float>(bound.layout.size(), 0));

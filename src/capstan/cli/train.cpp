@@ -48,7 +48,7 @@ std::string versions() {
 // What a run would need, without running it.
 void print_dry_run(const config::JobConfig& config, const data::Dataset& dataset, const FlatLayout& layout,
                    bool json) {
-  const auto plan = plan_steps(config, dataset.train.count());
+  const auto plan = plan_steps(config, dataset.train->count());
   const auto model = layout.bytes();
   const auto state =
       static_cast<std::uint64_t>(optimizer::Optimizer(config.optimizer.options(), {}).state_tensors());
@@ -68,7 +68,7 @@ void print_dry_run(const config::JobConfig& config, const data::Dataset& dataset
     return;
   }
   fmt::print("{}\n# {} parameters, {} training and {} test samples\n# {} updates, {} an epoch\n",
-             config.to_toml(), layout.parameters(), dataset.train.count(), dataset.test.count(), plan.total,
+             config.to_toml(), layout.parameters(), dataset.train->count(), dataset.test->count(), plan.total,
              plan.per_epoch);
   if (!strategy) return;
   fmt::print("# weights and optimizer state: {:.1f} MB over {}\n# pushed and pulled: {:.1f} MB an update\n",
@@ -181,9 +181,9 @@ int run_train(const Arguments& arguments) {
 
   Interrupts interrupts;
   auto dataset = data::load({config.dataset, config.data_dir.string(), config.seed});
-  auto model = training::make_network(network_options(config), dataset.train.shape, config.batch_size);
+  auto model = training::make_network(network_options(config), dataset.train->shape(), config.batch_size);
   const auto layout = models::layout_of(*model);
-  const auto plan = plan_steps(config, dataset.train.count());
+  const auto plan = plan_steps(config, dataset.train->count());
   (void)config.optimizer.schedule(plan.total);  // wrong schedules end here
   if (dry_run) {
     print_dry_run(config, dataset, layout, json);

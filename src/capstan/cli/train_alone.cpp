@@ -14,7 +14,7 @@ namespace capstan::cli {
 
 TrainResult train_alone(TrainContext& context, bool& interrupted) {
   const auto& config = context.config;
-  const auto plan = plan_steps(config, context.dataset.train.count());
+  const auto plan = plan_steps(config, context.dataset.train->count());
   Progress progress(plan.total, config.log_interval);
   std::atomic<bool> stop = false;
   wire::StatusReport status;
@@ -24,7 +24,7 @@ TrainResult train_alone(TrainContext& context, bool& interrupted) {
   double epoch_loss = 0, epoch_samples = 0, last_epoch_loss = 0;
 
   const auto test_now = [&](models::Model& model, std::uint64_t step) {
-    const auto test = training::evaluate(model, context.dataset.test);
+    const auto test = training::evaluate(model, *context.dataset.test);
     record_evaluation(context.folder, progress, {step}, plan, test);
     return test;
   };
@@ -57,7 +57,7 @@ TrainResult train_alone(TrainContext& context, bool& interrupted) {
   interrupted = trained.stopped;
   TrainResult result;
   result.config = config;
-  result.take(status, context.dataset.train.count());
+  result.take(status, context.dataset.train->count());
   result.train_loss = epoch_samples > 0 ? epoch_loss / epoch_samples : last_epoch_loss;
   result.test = epoch_samples > 0 || last.samples == 0 ? test_now(*trained.model, trained.steps) : last;
   result.run_dir = context.folder.path().string();

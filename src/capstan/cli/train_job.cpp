@@ -38,11 +38,11 @@ class Supervisor {
   explicit Supervisor(TrainContext& context)
       : context_(context),
         config_(context.config),
-        plan_(plan_steps(config_, context.dataset.train.count())),
+        plan_(plan_steps(config_, context.dataset.train->count())),
         job_({config_.servers, serve_arguments(config_, plan_), config_.listen, context.token,
               context.folder.path()}),
         progress_(plan_.total, config_.log_interval),
-        evaluator_(std::move(context.model), context.layout, context.dataset.test) {}
+        evaluator_(std::move(context.model), context.layout, *context.dataset.test) {}
 
   TrainResult run(bool& interrupted) {
     start();
@@ -187,7 +187,7 @@ class Supervisor {
     result.config = config_;
     // Workers of other hosts may come by another way than this process.
     result.transport = context_.starts_workers ? observer_->transport() : config_.transport;
-    result.take(status_, context_.dataset.train.count());
+    result.take(status_, context_.dataset.train->count());
     result.train_loss = status_.loss;
     result.run_dir = context_.folder.path().string();
     if (result.lost_workers == config_.workers) {

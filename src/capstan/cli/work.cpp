@@ -15,6 +15,7 @@
 #include "capstan/cli/weights_file.h"
 #include "capstan/client/connector.h"
 #include "capstan/cluster/token.h"
+#include "capstan/data/dataset.h"
 #include "capstan/models/arena.h"
 #include "capstan/training/evaluate.h"
 #include "capstan/training/threads.h"
@@ -68,7 +69,7 @@ int run_work(const Arguments& arguments) {
   const auto token = cluster::find_token(job.token_file);
   training::configure_torch(static_cast<int>(job.worker_threads()));
   const auto dataset = data::load({job.dataset, job.data_dir.string(), job.seed});
-  const auto model = training::make_network(network_options(job), dataset.train.shape, job.batch_size);
+  const auto model = training::make_network(network_options(job), dataset.train->shape(), job.batch_size);
   const auto layout = models::layout_of(*model);
   std::vector<float> flat(layout.size());
   models::copy_parameters_out(*model, layout, flat);
@@ -98,14 +99,14 @@ int run_work(const Arguments& arguments) {
                   joined.status().message());
   auto& client = **joined;
 
-  const auto result = training::run_worker(client, *model, layout, dataset.train,
+  const auto result = training::run_worker(client, *model, layout, *dataset.train,
                                            {job.batch_size, job.epochs, job.seed, &stop, &training});
   if (!result) throw Failure(kLost, result.status().message());
   if (!save.empty()) {
     models::copy_parameters_out(*model, layout, flat);
     write_weights(save, layout, flat);
   }
-  const auto test = training::evaluate(*model, dataset.test);
+  const auto test = training::evaluate(*model, *dataset.test);
   if (json) {
     fmt::print("{}\n", json_line(nlohmann::json{{"ok", true},
                                                 {"rank", client.rank().value},

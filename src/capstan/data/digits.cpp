@@ -6,7 +6,7 @@
 #include "capstan/base/check.h"
 #include "capstan/data/digits_bytes.h"
 #include "capstan/data/gzip.h"
-#include "capstan/data/sources.h"
+#include "capstan/data/readers.h"
 
 namespace capstan::data {
 namespace {
@@ -56,9 +56,9 @@ Levels levels_of(const std::vector<std::uint8_t>& pixels) {
 
 }  // namespace
 
-Dataset load_digits() {
+Splits load_digits() {
   const std::string text = unpack_built_in(digits_bytes());
-  Dataset digits;
+  Splits digits;
   digits.train.shape = digits.test.shape = {1, kScaledSide, kScaledSide, 10};
   const char* at = text.data();
   const char* const end = at + text.size();

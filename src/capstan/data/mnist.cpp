@@ -5,7 +5,7 @@
 
 #include "capstan/base/user_error.h"
 #include "capstan/data/gzip.h"
-#include "capstan/data/sources.h"
+#include "capstan/data/readers.h"
 
 namespace capstan::data {
 namespace {
@@ -88,7 +88,7 @@ Split load_split(const std::string& folder, const std::string& prefix) {
 
 }  // namespace
 
-Dataset load_mnist(const std::string& folder) {
+Splits load_mnist(const std::string& folder) {
   if (folder.empty())
     throw UserError("mnist needs --data-dir, the folder with MNIST's four IDX files (plain or .gz)");
   return {load_split(folder, "train"), load_split(folder, "t10k")};

@@ -7,7 +7,7 @@
 
 #include "capstan/base/random.h"
 #include "capstan/base/user_error.h"
-#include "capstan/data/sources.h"
+#include "capstan/data/readers.h"
 
 namespace capstan::data {
 namespace {
@@ -92,7 +92,7 @@ Split draw(const ImageShape& shape, std::int64_t count, const std::vector<std::u
 
 }  // namespace
 
-Dataset make_synthetic(const std::string& name, std::uint64_t seed) {
+Splits make_synthetic(const std::string& name, std::uint64_t seed) {
   const auto spec = parse(name);
   if (!spec) {
     throw UserError(

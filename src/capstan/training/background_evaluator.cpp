@@ -6,7 +6,7 @@
 namespace capstan::training {
 
 BackgroundEvaluator::BackgroundEvaluator(std::unique_ptr<models::Model> model, FlatLayout layout,
-                                         const data::Split& test)
+                                         const data::ImageSource& test)
     : model_(std::move(model)), layout_(std::move(layout)), test_(test) {}
 
 BackgroundEvaluator::~BackgroundEvaluator() {

@@ -16,7 +16,7 @@ namespace capstan::training {
 class BackgroundEvaluator {
  public:
   // `model` is this evaluator's own; `test` must outlive it.
-  BackgroundEvaluator(std::unique_ptr<models::Model> model, FlatLayout layout, const data::Split& test);
+  BackgroundEvaluator(std::unique_ptr<models::Model> model, FlatLayout layout, const data::ImageSource& test);
   ~BackgroundEvaluator();
 
   bool busy() const { return running_.valid(); }
@@ -28,7 +28,7 @@ class BackgroundEvaluator {
  private:
   std::unique_ptr<models::Model> model_;
   const FlatLayout layout_;
-  const data::Split& test_;
+  const data::ImageSource& test_;
   std::vector<float> weights_;  // what the model's parameters are views of
   std::future<Evaluation> running_;
 };

@@ -1,53 +1,29 @@
 #include "capstan/training/batch.h"
 
-#include <numeric>
-#include <vector>
-
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_strided.h>
 
 #include "capstan/base/check.h"
 
 namespace capstan::training {
-namespace {
-
-void normalise(std::span<const std::uint8_t> pixels, const std::vector<data::Levels>& levels, float* out) {
-  if (levels.size() == 1) {
-    const auto& values = levels.front();
-    for (const auto p : pixels) *out++ = values[p];
-    return;
-  }
-  for (auto p = pixels.begin(); p != pixels.end();) {
-    for (const auto& values : levels) *out++ = values[*p++];
-  }
+std::array<std::int64_t, 4> channels_last_strides(const data::ImageShape& s) {
+  return {s.channels * s.height * s.width, 1, s.width * s.channels, s.channels};
 }
 
-}  // namespace
-
-Batch gather(const data::Split& split, std::span<const std::uint32_t> indices) {
-  const auto& s = split.shape;
+Batch gather(const data::ImageSource& source, std::span<const std::uint32_t> indices, std::uint64_t epoch) {
+  const auto& s = source.shape();
   const auto count = static_cast<std::int64_t>(indices.size());
-  // Strides spelled out: with one channel libtorch's channels-last format would be ambiguous, and
-  // convolutions would take the slower path.
-  Batch batch{
-      at::empty_strided({count, s.channels, s.height, s.width},
-                        {s.channels * s.height * s.width, 1, s.width * s.channels, s.channels}, at::kFloat),
-      at::empty({count}, at::kLong)};
+  Batch batch{at::empty_strided({count, s.channels, s.height, s.width}, channels_last_strides(s), at::kFloat),
+              at::empty({count}, at::kLong)};
   auto* image = batch.images.data_ptr<float>();
   auto* label = batch.labels.data_ptr<std::int64_t>();
   for (const auto i : indices) {
-    CAPSTAN_CHECK(i < split.count(), "an index of a sample");
-    normalise(split.image(i), split.levels, image);
+    CAPSTAN_CHECK(i < source.count(), "an index of a sample");
+    source.render(i, epoch, image);
     image += s.pixels();
-    *label++ = split.labels[i];
+    *label++ = source.label(i);
   }
   return batch;
-}
-
-Batch gather_run(const data::Split& split, std::size_t first, std::size_t count) {
-  std::vector<std::uint32_t> indices(count);
-  std::iota(indices.begin(), indices.end(), static_cast<std::uint32_t>(first));
-  return gather(split, indices);
 }
 
 }  // namespace capstan::training

@@ -1,11 +1,12 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <span>
 
 #include <ATen/core/Tensor.h>
 
-#include "capstan/data/dataset.h"
+#include "capstan/data/image_source.h"
 
 namespace capstan::training {
 
@@ -16,10 +17,12 @@ struct Batch {
   std::int64_t size() const { return labels.size(0); }
 };
 
-// The samples with these indices, in this order. Thread-safe.
-Batch gather(const data::Split& split, std::span<const std::uint32_t> indices);
+// Spelled out, since with one channel libtorch's channels-last format would be ambiguous, and convolutions
+// would take the slower path.
+std::array<std::int64_t, 4> channels_last_strides(const data::ImageShape& shape);
 
-// `count` samples from `first` on, in the split's own order.
-Batch gather_run(const data::Split& split, std::size_t first, std::size_t count);
+// The samples with these indices, in this order, as they are in `epoch`. Thread-safe.
+Batch gather(const data::ImageSource& source, std::span<const std::uint32_t> indices,
+             std::uint64_t epoch = 0);
 
 }  // namespace capstan::training

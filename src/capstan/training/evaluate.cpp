@@ -1,21 +1,44 @@
 #include "capstan/training/evaluate.h"
 
 #include <algorithm>
+#include <numeric>
+#include <vector>
 
 #include <ATen/ATen.h>
 
-#include "capstan/training/batch.h"
+#include "capstan/training/loader.h"
 
 namespace capstan::training {
+namespace {
 
-Evaluation evaluate(models::Model& model, const data::Split& split) {
-  constexpr std::size_t kBatch = 256;
+// As many as one pass of the network takes, and fewer of images so large that several batches in memory would
+// be a burden.
+std::size_t batch_size(const data::ImageShape& shape) {
+  constexpr std::size_t kMost = 256, kMostFloats = std::size_t{8} << 20;
+  return std::clamp<std::size_t>(kMostFloats / shape.pixels(), 1, kMost);
+}
+
+data::BatchSequence in_order(std::size_t count, std::size_t batch) {
+  return [count, batch, first = std::size_t{0},
+          samples = std::vector<std::uint32_t>()]() mutable -> std::optional<data::BatchRequest> {
+    if (first >= count) return {};
+    samples.resize(std::min(batch, count - first));
+    std::iota(samples.begin(), samples.end(), static_cast<std::uint32_t>(first));
+    first += samples.size();
+    return data::BatchRequest{0, samples};
+  };
+}
+
+}  // namespace
+
+Evaluation evaluate(models::Model& model, const data::ImageSource& source, unsigned loader_threads) {
   const at::NoGradGuard no_grad;
   Evaluation result;
   std::int64_t right = 0;
   model.train(false);
-  for (std::size_t first = 0; first < split.count(); first += kBatch) {
-    const auto batch = gather_run(split, first, std::min(kBatch, split.count() - first));
+  Loader loader(source, loader_threads, in_order(source.count(), batch_size(source.shape())));
+  while (result.samples < source.count()) {
+    const auto batch = loader.next();
     const auto logits = model.forward(batch.images);
     result.loss +=
         at::cross_entropy_loss(logits, batch.labels).item<float>() * static_cast<double>(batch.size());

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "capstan/data/dataset.h"
+#include "capstan/data/image_source.h"
 #include "capstan/models/model.h"
 
 namespace capstan::training {
@@ -13,8 +13,8 @@ struct Evaluation {
   std::uint64_t samples = 0;
 };
 
-// Runs the model, as its parameters are bound, over a whole split in evaluation mode; leaves it in training
+// Runs the model, as its parameters are bound, over a whole source in evaluation mode; leaves it in training
 // mode.
-Evaluation evaluate(models::Model& model, const data::Split& split);
+Evaluation evaluate(models::Model& model, const data::ImageSource& source, unsigned loader_threads = 1);
 
 }  // namespace capstan::training

@@ -5,7 +5,7 @@
 #include "capstan/models/arena.h"
 #include "capstan/models/gradient_arena.h"
 #include "capstan/store/dense_shard.h"
-#include "capstan/training/batch.h"
+#include "capstan/training/loader.h"
 #include "capstan/training/step.h"
 
 namespace capstan::training {
@@ -21,7 +21,7 @@ void apply(store::DenseShard& shard, std::uint64_t version, std::span<const floa
 
 SingleResult train_single(const SingleOptions& options, const data::Dataset& dataset,
                           const SingleCallbacks& callbacks) {
-  auto made = make_network(options.network, dataset.train.shape, options.batch_size);
+  auto made = make_network(options.network, dataset.train->shape(), options.batch_size);
   const auto layout = models::layout_of(*made);
   SingleResult result{layout, store::ZeroedArray(layout.size()), std::move(made)};
   auto* const model = result.model.get();
@@ -31,7 +31,9 @@ SingleResult train_single(const SingleOptions& options, const data::Dataset& dat
   models::GradientArena arena(*model, layout, gradients);
   const optimizer::Optimizer rule(options.optimizer, options.schedule);
   store::DenseShard shard(result.weights, rule);
-  data::Sampler sampler({dataset.train.count(), 1, options.batch_size}, 0, options.seed);
+  data::Sampler sampler({dataset.train->count(), 1, options.batch_size}, 0, options.seed);
+  Loader loader(*dataset.train, options.loader_threads,
+                batches_of(sampler, 0, sampler.total_steps(options.epochs)));
 
   const auto start = SteadyClock::now();
   for (std::uint64_t epoch = 0; epoch < options.epochs; ++epoch) {
@@ -42,10 +44,11 @@ SingleResult train_single(const SingleOptions& options, const data::Dataset& dat
         return result;
       }
       const auto step_start = SteadyClock::now();
-      const auto step = compute_gradients(*model, arena, gather(dataset.train, sampler.batch(epoch, i)));
+      const auto step = compute_gradients(*model, arena, loader.next());
       apply(shard, result.steps, arena.gradients());
       ++result.steps;
       result.samples += step.samples;
+      result.data_seconds += loader.wait_seconds();
       const auto now = SteadyClock::now();
       result.seconds = seconds(now - start);
       if (callbacks.on_step) {

@@ -23,6 +23,7 @@ struct SingleOptions {
   std::uint64_t seed = 1;       // of the order of the samples
   optimizer::Options optimizer;
   optimizer::Schedule schedule;
+  unsigned loader_threads = 1;  // where images take work
 };
 
 struct SingleStep {
@@ -48,6 +49,7 @@ struct SingleResult {
   std::uint64_t steps = 0;
   std::uint64_t samples = 0;
   double seconds = 0;
+  double data_seconds = 0;  // of which waited for batches
   bool stopped = false;
 };
 

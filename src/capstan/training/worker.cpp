@@ -4,7 +4,7 @@
 #include "capstan/models/arena.h"
 #include "capstan/models/buffers.h"
 #include "capstan/models/gradient_arena.h"
-#include "capstan/training/batch.h"
+#include "capstan/training/loader.h"
 #include "capstan/training/step.h"
 
 namespace capstan::training {
@@ -19,7 +19,7 @@ std::uint64_t first_step(const client::WorkerClient& client, Version version) {
 }  // namespace
 
 Result<WorkerResult> run_worker(client::WorkerClient& client, models::Model& model, const FlatLayout& layout,
-                                const data::Split& train, const WorkerOptions& options) {
+                                const data::ImageSource& train, const WorkerOptions& options) {
   auto update = client.pull();
   if (!update) return update.status();
   if (options.training) *options.training = true;
@@ -33,19 +33,19 @@ Result<WorkerResult> run_worker(client::WorkerClient& client, models::Model& mod
   const auto total = sampler.total_steps(options.epochs);
   const auto first = first_step(client, update->version);
   client.skip_to({first});
+  Loader loader(train, options.loader_threads, batches_of(sampler, first, total));
   for (auto step = first; step < total; ++step) {
     if (update->stop || (options.stop && options.stop->load(std::memory_order_relaxed))) break;
-    const auto place = sampler.place(step);
-    const auto computed =
-        compute_gradients(model, arena, gather(train, sampler.batch(place.epoch, place.step)));
-    update = client.push_pull(
-        {static_cast<std::uint32_t>(computed.samples), static_cast<float>(computed.loss), computed.seconds});
+    const auto computed = compute_gradients(model, arena, loader.next());
+    update = client.push_pull({static_cast<std::uint32_t>(computed.samples),
+                               static_cast<float>(computed.loss), computed.seconds, loader.wait_seconds()});
     if (!update) return update.status();
     if (update->statistics) client.send_statistics(models::copy_buffers_out(model));
     ++result.steps;
     result.samples += computed.samples;
     result.loss = computed.loss;
     result.compute_seconds += computed.seconds;
+    result.data_seconds += loader.wait_seconds();
   }
   result.communication_seconds = client.communication_seconds();
   models::unbind_parameters(model);  // others may go on, and change what was bound

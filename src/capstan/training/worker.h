@@ -5,7 +5,7 @@
 
 #include "capstan/base/status.h"
 #include "capstan/client/worker_client.h"
-#include "capstan/data/dataset.h"
+#include "capstan/data/image_source.h"
 #include "capstan/models/model.h"
 
 namespace capstan::training {
@@ -16,6 +16,7 @@ struct WorkerOptions {
   std::uint64_t seed = 1;
   const std::atomic<bool>* stop = nullptr;  // looked at before each step
   std::atomic<bool>* training = nullptr;    // set when the first weights have come
+  unsigned loader_threads = 1;              // where images take work
 };
 
 struct WorkerResult {
@@ -24,12 +25,13 @@ struct WorkerResult {
   double loss = 0;  // of the last step
   double compute_seconds = 0;
   double communication_seconds = 0;
+  double data_seconds = 0;  // waited for batches
 };
 
 // A worker's loop on its part of the data: gradient, push, new weights, until its epochs are done, the
 // servers say stop or `stop` is set; then says good-bye. On the way the model's parameters are views of the
 // client's weights; at the end they own what it saw last. A failure is a lost server.
 Result<WorkerResult> run_worker(client::WorkerClient& client, models::Model& model, const FlatLayout& layout,
-                                const data::Split& train, const WorkerOptions& options);
+                                const data::ImageSource& train, const WorkerOptions& options);
 
 }  // namespace capstan::training

@@ -3,17 +3,17 @@
 #include <cstdint>
 #include <string>
 
-#include "capstan/data/dataset.h"
+#include "capstan/data/split.h"
 
 namespace capstan::data {
 
 // 1,797 real digits of 8x8, scaled to 28x28; every fifth is held out for the test.
-Dataset load_digits();
+Splits load_digits();
 
 // The four IDX files, plain or with .gz, in `folder`.
-Dataset load_mnist(const std::string& folder);
+Splits load_mnist(const std::string& folder);
 
 // `name` is synthetic:CxHxW:classes[:N]: N (2048) training images and a quarter as many for the test.
-Dataset make_synthetic(const std::string& name, std::uint64_t seed);
+Splits make_synthetic(const std::string& name, std::uint64_t seed);
 
 }  // namespace capstan::data

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace capstan::data {
+
+// Shape of one image and number of classes.
+struct ImageShape {
+  std::int64_t channels = 0;
+  std::int64_t height = 0;
+  std::int64_t width = 0;
+  std::int64_t classes = 0;
+
+  std::size_t pixels() const { return static_cast<std::size_t>(channels * height * width); }
+  friend bool operator==(const ImageShape&, const ImageShape&) = default;
+};
+
+// Labelled images of one shape, as a network sees them. All functions are thread-safe.
+class ImageSource {
+ public:
+  virtual ~ImageSource() = default;
+
+  virtual const ImageShape& shape() const = 0;
+  virtual std::size_t count() const = 0;
+  virtual std::int64_t label(std::size_t sample) const = 0;  // 0 … classes - 1
+  // Whether render() is a mere look-up, which no thread is worth.
+  virtual bool is_immediate() const = 0;
+
+  // Writes shape().pixels() floats, normalised: rows, in them columns, in them channels. What is random in a
+  // source's images follows from its seed, `epoch` and `sample` alone, so that no thread and no division of
+  // the work changes an image. Throws UserError for an image that cannot be had.
+  virtual void render(std::size_t sample, std::uint64_t epoch, float* out) const = 0;
+};
+
+}  // namespace capstan::data

@@ -1,0 +1,110 @@
+#include "capstan/data/prefetcher.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "capstan/base/check.h"
+
+namespace capstan::data {
+
+Prefetcher::Prefetcher(const ImageSource& source, unsigned threads, BatchSequence sequence)
+    : source_(source), sequence_(std::move(sequence)), threads_count_(threads) {
+  CAPSTAN_CHECK(threads > 0, "a thread that renders");
+  order_more();
+  for (unsigned i = 0; i < threads; ++i) threads_.emplace_back([this] { work(); });
+}
+
+Prefetcher::~Prefetcher() {
+  {
+    const std::scoped_lock lock(mutex_);
+    ending_ = true;
+  }
+  more_work_.notify_all();
+  for (auto& thread : threads_) thread.join();
+}
+
+std::optional<Prefetcher::Rendered> Prefetcher::next() {
+  if (taken_) unused_.push_back(std::move(taken_));
+  order_more();
+  {
+    std::unique_lock lock(mutex_);
+    if (batches_.empty()) return {};
+    auto& first = *batches_.front();
+    batch_done_.wait(lock, [&] { return first.failure || first.rendered == first.samples.size(); });
+    if (first.failure) std::rethrow_exception(first.failure);
+    taken_ = std::move(batches_.front());
+    batches_.pop_front();
+  }
+  return Rendered{{taken_->images.get(), taken_->samples.size() * source_.shape().pixels()}, taken_->labels};
+}
+
+void Prefetcher::order_more() {
+  // Only the consumer adds and takes batches, so that their number needs no lock here.
+  while (!exhausted_ && batches_.size() < kAhead) {
+    const auto request = sequence_();
+    exhausted_ = !request;
+    if (exhausted_) return;
+    std::unique_ptr<Batch> batch;
+    if (unused_.empty()) {
+      batch = std::make_unique<Batch>();
+    } else {
+      batch = std::move(unused_.back());
+      unused_.pop_back();
+    }
+    batch->epoch = request->epoch;
+    batch->samples.assign(request->samples.begin(), request->samples.end());
+    batch->labels.clear();
+    for (const auto sample : batch->samples) {
+      CAPSTAN_CHECK(sample < source_.count(), "an index of a sample");
+      batch->labels.push_back(source_.label(sample));
+    }
+    const auto floats = batch->samples.size() * source_.shape().pixels();
+    if (batch->room < floats) {
+      batch->images = std::make_unique_for_overwrite<float[]>(floats);
+      batch->room = floats;
+    }
+    batch->begun = batch->rendered = 0;
+    {
+      const std::scoped_lock lock(mutex_);
+      batches_.push_back(std::move(batch));
+    }
+    more_work_.notify_all();
+  }
+}
+
+// The first batch that has images nobody works on. Called with the lock held.
+Prefetcher::Batch* Prefetcher::unbegun() {
+  for (const auto& batch : batches_) {
+    if (!batch->failure && batch->begun < batch->samples.size()) return batch.get();
+  }
+  return nullptr;
+}
+
+void Prefetcher::work() {
+  const auto size = source_.shape().pixels();
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    Batch* batch = nullptr;
+    more_work_.wait(lock, [&] { return ending_ || (batch = unbegun()); });
+    if (ending_) return;
+    // A few images at a time: cheap ones are not worth a lock each, and no thread ends long after the others.
+    const auto first = batch->begun;
+    const auto piece = std::max<std::size_t>(1, batch->samples.size() / (4 * threads_count_));
+    const auto end = std::min(first + piece, batch->samples.size());
+    batch->begun = end;
+    lock.unlock();
+    std::exception_ptr failure;
+    try {
+      for (auto i = first; i < end && !ending_; ++i)
+        source_.render(batch->samples[i], batch->epoch, batch->images.get() + i * size);
+    } catch (...) {
+      failure = std::current_exception();
+    }
+    lock.lock();
+    batch->rendered += end - first;
+    if (failure) batch->failure = failure;
+    if (batch->failure || batch->rendered == batch->samples.size()) batch_done_.notify_one();
+  }
+}
+
+}  // namespace capstan::data

@@ -1,0 +1,83 @@
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <thread>
+#include <vector>
+
+#include "capstan/data/image_source.h"
+
+namespace capstan::data {
+
+// Which samples are wanted next, and in which epoch.
+struct BatchRequest {
+  std::uint64_t epoch = 0;
+  std::span<const std::uint32_t> samples;  // valid until the next request is asked for
+};
+
+// The batches to come, one for each call; nothing once they are done.
+using BatchSequence = std::function<std::optional<BatchRequest>()>;
+
+// Renders the batches of a sequence on threads of its own, a few ahead of who takes them. Use from one
+// thread, which is also the one that asks the sequence. Ends at any time within one image.
+class Prefetcher {
+ public:
+  static constexpr std::size_t kAhead = 3;  // batches in work or ready
+
+  // `source` must outlive this.
+  Prefetcher(const ImageSource& source, unsigned threads, BatchSequence sequence);
+  Prefetcher(const Prefetcher&) = delete;
+  Prefetcher& operator=(const Prefetcher&) = delete;
+  ~Prefetcher();
+
+  // Images one after the other, and a label for each.
+  struct Rendered {
+    std::span<float> images;
+    std::span<const std::int64_t> labels;
+  };
+  // The next batch, valid until the next call; nothing at the end of the sequence. Throws what rendering one
+  // of its images threw; after that, nothing more may be asked.
+  std::optional<Rendered> next();
+
+ private:
+  struct Batch {
+    std::uint64_t epoch = 0;
+    std::vector<std::uint32_t> samples;
+    std::vector<std::int64_t> labels;
+    std::unique_ptr<float[]> images;
+    std::size_t room = 0;   // floats in `images`
+    std::size_t begun = 0;  // guarded by mutex_, as are the two below
+    std::size_t rendered = 0;
+    std::exception_ptr failure;
+  };
+
+  void order_more();
+  void work();
+  Batch* unbegun();
+
+  const ImageSource& source_;
+  const BatchSequence sequence_;
+  const unsigned threads_count_;
+
+  // The consumer's.
+  bool exhausted_ = false;
+  std::unique_ptr<Batch> taken_;                // what the last next() gave
+  std::vector<std::unique_ptr<Batch>> unused_;  // whose memory serves again
+
+  std::mutex mutex_;  // guards the list and its batches' counters
+  std::condition_variable more_work_;
+  std::condition_variable batch_done_;
+  std::deque<std::unique_ptr<Batch>> batches_;  // in the sequence's order
+  std::atomic<bool> ending_ = false;            // set with the lock held
+  std::vector<std::thread> threads_;            // last: they use all of the above
+};
+
+}  // namespace capstan::data

@@ -1,0 +1,107 @@
+#include "capstan/data/prefetcher.h"
+
+#include <atomic>
+#include <chrono>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "capstan/base/user_error.h"
+
+namespace capstan::data {
+namespace {
+
+using testing::ThrowsMessage;
+
+// An image of three floats that say what was asked for.
+class Echo : public ImageSource {
+ public:
+  const ImageShape& shape() const override { return shape_; }
+  std::size_t count() const override { return 1000; }
+  std::int64_t label(std::size_t sample) const override { return static_cast<std::int64_t>(sample % 7); }
+  bool is_immediate() const override { return false; }
+  void render(std::size_t sample, std::uint64_t epoch, float* out) const override {
+    ++rendered_;
+    if (sample == bad_) throw UserError("sample 13 is bad");
+    if (slow_) std::this_thread::sleep_for(std::chrono::microseconds(sample * 37 % 500));
+    out[0] = static_cast<float>(sample);
+    out[1] = static_cast<float>(epoch);
+    out[2] = -1;
+  }
+
+  std::size_t bad_ = 5000;
+  bool slow_ = false;
+  mutable std::atomic<std::size_t> rendered_ = 0;
+
+ private:
+  const ImageShape shape_{3, 1, 1, 7};
+};
+
+// Batches of 0, 1, 2, … samples, which overwrite each other's list as a sampler's may.
+BatchSequence growing(std::size_t batches, std::size_t* asked = nullptr) {
+  return
+      [=, list = std::vector<std::uint32_t>(), n = std::size_t{0}]() mutable -> std::optional<BatchRequest> {
+        if (asked) ++*asked;
+        if (n == batches) return {};
+        list.clear();
+        for (std::size_t i = 0; i < n; ++i)
+          list.push_back(static_cast<std::uint32_t>((11 * n + 5 * i) % 1000));
+        return BatchRequest{n++ / 3, list};
+      };
+}
+
+TEST(Prefetcher, GivesEveryBatchInTurnWithAnyNumberOfThreads) {
+  for (const unsigned threads : {1u, 2u, 7u}) {
+    Echo source;
+    source.slow_ = true;
+    Prefetcher prefetcher(source, threads, growing(20));
+    for (std::size_t n = 0; n < 20; ++n) {
+      const auto batch = prefetcher.next();
+      ASSERT_TRUE(batch);
+      ASSERT_EQ(batch->labels.size(), n);
+      ASSERT_EQ(batch->images.size(), 3 * n);
+      for (std::size_t i = 0; i < n; ++i) {
+        const auto sample = (11 * n + 5 * i) % 1000;
+        EXPECT_EQ(batch->labels[i], static_cast<std::int64_t>(sample % 7));
+        EXPECT_EQ(batch->images[3 * i], static_cast<float>(sample));
+        EXPECT_EQ(batch->images[3 * i + 1], static_cast<float>(n / 3));
+        EXPECT_EQ(batch->images[3 * i + 2], -1);
+      }
+    }
+    EXPECT_FALSE(prefetcher.next());
+    EXPECT_FALSE(prefetcher.next());
+  }
+}
+
+TEST(Prefetcher, StaysABoundedNumberOfBatchesAhead) {
+  Echo source;
+  std::size_t asked = 0;
+  Prefetcher prefetcher(source, 2, growing(100, &asked));
+  EXPECT_EQ(asked, Prefetcher::kAhead);
+  for (int i = 0; i < 5; ++i) prefetcher.next();
+  EXPECT_LE(asked, 5 + Prefetcher::kAhead);
+}
+
+TEST(Prefetcher, CarriesAFailureToWhoTakesTheBatchAndNoEarlier) {
+  Echo source;
+  source.bad_ = 13;
+  std::vector<std::uint32_t> list(8);
+  Prefetcher prefetcher(source, 2, [&, n = 0]() mutable {
+    list.assign(8, n == 1 ? 13 : 20);
+    return std::optional(BatchRequest{static_cast<std::uint64_t>(n++), list});
+  });
+  EXPECT_TRUE(prefetcher.next());
+  EXPECT_THAT([&] { prefetcher.next(); }, ThrowsMessage<UserError>("sample 13 is bad"));
+}
+
+TEST(Prefetcher, MayEndWhileItRenders) {
+  for (int i = 0; i < 50; ++i) {
+    Echo source;
+    source.slow_ = true;
+    Prefetcher prefetcher(source, 3, growing(1000));
+    for (int k = 0; k < i % 6; ++k) prefetcher.next();
+  }
+}
+
+}  // namespace
+}  // namespace capstan::data
