@@ -24,6 +24,9 @@ JobConfig read(const std::string& text) {
   c.image_size = t["image-size"].value_or(0u);
   c.init_seed = t["init-seed"].value<std::uint64_t>();
   c.weights = t["weights"].value_or<std::string>("");
+  c.augment = t["augment"].value<std::string>().value();
+  c.loader_threads = t["loader-threads"].value<unsigned>().value();
+  c.strict = t["strict"].value_or(false);
   c.workers = t["workers"].value<std::uint32_t>().value();
   c.servers = t["servers"].value<std::uint32_t>().value();
   c.strategy = t["strategy"].value<std::string>().value();
@@ -61,6 +64,9 @@ void expect_same_job(const JobConfig& a, const JobConfig& b) {
   EXPECT_EQ(a.image_size, b.image_size);
   EXPECT_EQ(a.init_seed, b.init_seed);
   EXPECT_EQ(a.weights, b.weights);
+  EXPECT_EQ(a.augment, b.augment);
+  EXPECT_EQ(a.threads_per_loader(), b.threads_per_loader());
+  EXPECT_EQ(a.strict, b.strict);
   EXPECT_EQ(a.workers, b.workers);
   EXPECT_EQ(a.servers, b.servers);
   EXPECT_EQ(a.strategy, b.strategy);
@@ -102,6 +108,9 @@ TEST(JobConfig, EverySettingComesBackFromItsFile) {
   config.image_size = 64;
   config.init_seed = 0;  // not the same as absent
   config.weights = "/data/first.safetensors";
+  config.augment = "none";
+  config.loader_threads = 9;
+  config.strict = true;
   config.workers = 7;
   config.servers = 3;
   config.strategy = "batch:4";
@@ -203,6 +212,9 @@ TEST(JobConfig, ThreadsAreAtLeastOneAndAsGiven) {
   EXPECT_EQ(config.worker_threads(), 1u);
   config.threads = 5;
   EXPECT_EQ(config.worker_threads(), 5u);
+  EXPECT_EQ(config.threads_per_loader(), 1u);
+  config.loader_threads = 6;
+  EXPECT_EQ(config.threads_per_loader(), 6u);
   config.servers = 100000;
   EXPECT_EQ(config.threads_per_server(), 1u);
 }
@@ -224,10 +236,17 @@ TEST(JobConfig, ProcessesGetTheFlagsOfTheirPart) {
   config.image_size = 64;
   config.init_seed = 5;
   config.weights = "/w.safetensors";
+  config.augment = "none";
+  config.loader_threads = 2;
+  EXPECT_THAT(work_arguments(config), Not(Contains("--strict")));
+  config.strict = true;
   const auto work = work_arguments(config);
   for (const auto* flag :
        {"--num-classes=12", "--image-size=64", "--init-seed=5", "--weights=/w.safetensors"})
     EXPECT_THAT(work, Contains(flag));
+  EXPECT_THAT(work, Contains("--augment=none"));
+  EXPECT_THAT(work, Contains("--loader-threads=2"));
+  EXPECT_THAT(work, Contains("--strict"));
   EXPECT_THAT(work, Contains("--network=lenet"));
   EXPECT_THAT(work, Contains("--batch-size=32"));
   EXPECT_THAT(work, Not(Contains("--lr=0.02")));

@@ -19,8 +19,10 @@ TEST(Dataset, AnUnknownNameIsAnsweredWithTheKnownOnesAndTheNearest) {
       [] {
         load({"minst", "", 1});
       },
-      ThrowsMessage<UserError>(AllOf(HasSubstr("'minst'"), HasSubstr("did you mean mnist?"),
-                                     HasSubstr("digits, mnist, synthetic:CxHxW:classes"))));
+      ThrowsMessage<UserError>(
+          AllOf(HasSubstr("'minst'"), HasSubstr("did you mean mnist?"),
+                HasSubstr("digits, mnist, fashion-mnist, cifar10, cifar100, imagefolder, "
+                          "imagenette, synthetic:CxHxW:classes"))));
   EXPECT_THAT(
       [] {
         load({"sinthetic:1x28x28:10", "", 1});

@@ -183,5 +183,17 @@ TEST(Sampler, EverySampleComesOnceAlsoWhereWorkersStoppedApartAndOthersWentOn) {
   }
 }
 
+TEST(Partition, SaysHowAnUnevenEpochEnds) {
+  EXPECT_EQ(describe_uneven({1437, 2, 32}),
+            "1,437 samples ÷ (2 × 32): 23 steps per epoch, the last with 29 samples");
+  EXPECT_EQ(describe_uneven({1'281'167, 8, 32}),
+            "1,281,167 samples ÷ (8 × 32): 5,005 steps per epoch, the last with 143 samples");
+  EXPECT_EQ(describe_uneven({66, 4, 8}),
+            "66 samples ÷ (4 × 8): 3 steps per epoch, the last with 2 samples, none for 2 of the workers");
+  EXPECT_EQ(describe_uneven({5, 1, 8}), "5 samples ÷ (1 × 8): 1 step per epoch, it with 5 samples");
+  EXPECT_EQ(describe_uneven({9, 1, 8}), "9 samples ÷ (1 × 8): 2 steps per epoch, the last with 1 sample");
+  EXPECT_EQ(describe_uneven({1000, 5, 50}), "");
+}
+
 }  // namespace
 }  // namespace capstan::data

@@ -11,17 +11,9 @@ void add_model_flags(CLI::App& app, config::JobConfig& c) {
                  "Which network to train: lenet, resnet18-cifar, vgg16-bn … (capstan models lists all)")
       ->capture_default_str()
       ->group("Model and data");
-  app.add_option("--dataset", c.dataset, "digits (built in), mnist, synthetic:CxHxW:classes[:samples]")
-      ->capture_default_str()
-      ->group("Model and data");
-  app.add_option("--data-dir", c.data_dir, "Folder of the dataset's files")->group("Model and data");
+  add_data_flags(app, c);
   app.add_option("--num-classes", c.num_classes, "Classes of the network (0: the dataset's)")
       ->check(whole_number_in(0, 1u << 20))
-      ->capture_default_str()
-      ->group("Model and data");
-  app.add_option("--image-size", c.image_size,
-                 "Height and width of images, 8 to 1024, where the data can be scaled (0: the dataset's)")
-      ->check(whole_number_in(0, 1024))
       ->capture_default_str()
       ->group("Model and data");
   app.add_option("--weights", c.weights,
@@ -53,6 +45,36 @@ void add_model_flags(CLI::App& app, config::JobConfig& c) {
   app.add_option("--threads", c.threads, "Compute threads per worker (0: cores ÷ workers)")
       ->check(whole_number_in(0, 1024))
       ->capture_default_str()
+      ->group("Model and data");
+}
+
+void add_data_flags(CLI::App& app, config::JobConfig& c) {
+  app.add_option("--dataset", c.dataset,
+                 "digits (built in), mnist, fashion-mnist, cifar10, cifar100, imagenette,\n"
+                 "imagefolder (train/ and val/ with a folder of JPEGs or PNGs per class),\n"
+                 "synthetic:CxHxW:classes[:samples]")
+      ->capture_default_str()
+      ->group("Model and data");
+  app.add_option("--data-dir", c.data_dir,
+                 "Folder of the dataset's files, or of a folder of the dataset's name (default: data)")
+      ->group("Model and data");
+  app.add_option("--image-size", c.image_size,
+                 "Height and width of images, 8 to 1024, where the data can be scaled (0: the dataset's)")
+      ->check(whole_number_in(0, 1024))
+      ->capture_default_str()
+      ->group("Model and data");
+  app.add_option("--augment", c.augment,
+                 "What happens to training images: auto (what is usual for the dataset), none,\n"
+                 "crop-flip (moved by up to 4 pixels, mirrored), resized-crop (parts, mirrored)")
+      ->check(one_of({"auto", "none", "crop-flip", "resized-crop"}))
+      ->capture_default_str()
+      ->group("Model and data");
+  app.add_option("--loader-threads", c.loader_threads,
+                 "Threads per worker that decode and augment images (0: cores ÷ workers)")
+      ->check(whole_number_in(0, 1024))
+      ->capture_default_str()
+      ->group("Model and data");
+  app.add_flag("--strict", c.strict, "End at an image that cannot be read, instead of replacing it")
       ->group("Model and data");
 }
 

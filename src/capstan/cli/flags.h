@@ -28,6 +28,7 @@ inline constexpr std::uint64_t kMostWhole = INT64_MAX;
 
 // Groups of flags that several commands share.
 void add_model_flags(CLI::App& app, config::JobConfig& config);     // network, dataset, batch size …
+void add_data_flags(CLI::App& app, config::JobConfig& config);      // the dataset's part of them
 void add_strategy_flags(CLI::App& app, config::JobConfig& config);  // strategy, workers, servers, max steps
 void add_optimizer_flags(CLI::App& app, config::OptimizerConfig& config);
 void add_transport_flags(CLI::App& app, config::JobConfig& config);  // transport, token file

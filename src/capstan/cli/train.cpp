@@ -11,6 +11,7 @@
 #include "capstan/cli/commands.h"
 #include "capstan/cli/device.h"
 #include "capstan/cli/flags.h"
+#include "capstan/cli/job_dataset.h"
 #include "capstan/cli/network.h"
 #include "capstan/cli/output.h"
 #include "capstan/cli/train_job.h"
@@ -180,7 +181,7 @@ int run_train(const Arguments& arguments) {
                          : cluster::Token::generate();
 
   Interrupts interrupts;
-  auto dataset = data::load({config.dataset, config.data_dir.string(), config.seed});
+  auto dataset = data::load(dataset_options(config));
   auto model = training::make_network(network_options(config), dataset.train->shape(), config.batch_size);
   const auto layout = models::layout_of(*model);
   const auto plan = plan_steps(config, dataset.train->count());
@@ -206,6 +207,7 @@ int run_train(const Arguments& arguments) {
   bool interrupted = false;
   const auto result =
       config.is_single() ? train_alone(context, interrupted) : train_with_servers(context, interrupted);
+  say_unreadable(*context.dataset.test, "test");
   context.folder.append(result.json());
   if (json) {
     fmt::print("{}\n", result.json());

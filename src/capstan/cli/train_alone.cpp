@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "capstan/cli/job_dataset.h"
 #include "capstan/cli/network.h"
 #include "capstan/cli/progress.h"
 #include "capstan/cli/train_job.h"
 #include "capstan/cli/weights_file.h"
+#include "capstan/data/partition.h"
 #include "capstan/training/evaluate.h"
 #include "capstan/training/single.h"
 
@@ -16,6 +18,8 @@ TrainResult train_alone(TrainContext& context, bool& interrupted) {
   const auto& config = context.config;
   const auto plan = plan_steps(config, context.dataset.train->count());
   Progress progress(plan.total, config.log_interval);
+  const auto uneven = data::describe_uneven({context.dataset.train->count(), 1, config.batch_size});
+  if (!uneven.empty()) progress.say(uneven);
   std::atomic<bool> stop = false;
   wire::StatusReport status;
   status.workers.resize(1);
@@ -50,11 +54,12 @@ TrainResult train_alone(TrainContext& context, bool& interrupted) {
     last_epoch_loss = epoch_samples > 0 ? epoch_loss / epoch_samples : 0;
     epoch_loss = epoch_samples = 0;
   };
-  const auto trained =
-      training::train_single({network_options(config), config.batch_size, config.epochs, config.max_steps,
-                              config.seed, config.optimizer.options(), config.optimizer.schedule(plan.total)},
-                             context.dataset, callbacks);
+  const auto trained = training::train_single(
+      {network_options(config), config.batch_size, config.epochs, config.max_steps, config.seed,
+       config.optimizer.options(), config.optimizer.schedule(plan.total), config.threads_per_loader()},
+      context.dataset, callbacks);
   interrupted = trained.stopped;
+  say_unreadable(*context.dataset.train, "training");
   TrainResult result;
   result.config = config;
   result.take(status, context.dataset.train->count());

@@ -10,6 +10,7 @@
 
 #include "capstan/base/user_error.h"
 #include "capstan/cli/command.h"
+#include "capstan/cli/job_dataset.h"
 #include "capstan/cli/output.h"
 #include "capstan/cli/progress.h"
 #include "capstan/cli/weights_file.h"
@@ -30,6 +31,12 @@ std::vector<std::string> serve_arguments(const config::JobConfig& config, const 
   auto arguments = config::serve_arguments(config, plan.total);
   arguments.push_back(fmt::format("--loss-window={}", std::min<std::uint64_t>(plan.per_epoch, 1'000'000)));
   return arguments;
+}
+
+// What a program said before it ended, without its own name.
+std::string without_name(const std::string& words) {
+  constexpr std::string_view kName = "capstan: ";
+  return words.starts_with(kName) ? words.substr(kName.size()) : words;
 }
 
 // One job from the first process to the last evaluation.
@@ -67,6 +74,10 @@ class Supervisor {
         client::Observer::join(link, client::make_connector(client::parse_transport(config_.transport)));
     if (!joined) throw Failure(kLost, joined.status().message());
     observer_ = std::move(*joined);
+    if (const auto uneven =
+            data::describe_uneven({context_.dataset.train->count(), config_.workers, config_.batch_size});
+        !uneven.empty())
+      progress_.say(uneven);
     if (!context_.starts_workers)
       progress_.say(
           fmt::format("listening on {}: {} workers may come", job_.addresses()[0], config_.workers));
@@ -148,6 +159,8 @@ class Supervisor {
                                        ended.last_words.empty() ? "" : "; it said: " + ended.last_words));
     }
     if (ended.exit.code == 0) return;
+    // Its input is wrong, a damaged image with --strict say, and the others' is the same.
+    if (ended.exit.code == kWrongUsage) throw UserError(without_name(ended.last_words));
     say_lost(ended.index,
              ended.exit.text() + (ended.last_words.empty() ? "" : ", it said: " + ended.last_words));
     observer_->worker_died(WorkerId{static_cast<std::uint32_t>(ended.index)});
@@ -206,6 +219,10 @@ class Supervisor {
       if (status_.workers[rank].state == wire::WorkerState::kLost) job_.worker(rank).signal(SIGKILL);
     }
     job_.wait(SteadyClock::now() + kEndPatience);
+    for (std::uint32_t rank = 0; rank < job_.workers(); ++rank) {
+      for (const auto& warning : warnings_in(context_.folder.path() / fmt::format("worker-{}.log", rank)))
+        progress_.say(fmt::format("worker {}: {}", rank, warning));
+    }
     for (const auto& ended : job_.reap()) {
       if (ended.exit.code == 0 || (!ended.is_server && said_lost_[ended.index])) continue;
       progress_.say(fmt::format("{} {} ended badly ({}) when all was done",

@@ -9,13 +9,13 @@
 #include "capstan/cli/commands.h"
 #include "capstan/cli/device.h"
 #include "capstan/cli/flags.h"
+#include "capstan/cli/job_dataset.h"
 #include "capstan/cli/network.h"
 #include "capstan/cli/output.h"
 #include "capstan/cli/signals.h"
 #include "capstan/cli/weights_file.h"
 #include "capstan/client/connector.h"
 #include "capstan/cluster/token.h"
-#include "capstan/data/dataset.h"
 #include "capstan/models/arena.h"
 #include "capstan/training/evaluate.h"
 #include "capstan/training/threads.h"
@@ -68,7 +68,7 @@ int run_work(const Arguments& arguments) {
   Interrupts interrupts;
   const auto token = cluster::find_token(job.token_file);
   training::configure_torch(static_cast<int>(job.worker_threads()));
-  const auto dataset = data::load({job.dataset, job.data_dir.string(), job.seed});
+  const auto dataset = data::load(dataset_options(job));
   const auto model = training::make_network(network_options(job), dataset.train->shape(), job.batch_size);
   const auto layout = models::layout_of(*model);
   std::vector<float> flat(layout.size());
@@ -99,9 +99,11 @@ int run_work(const Arguments& arguments) {
                   joined.status().message());
   auto& client = **joined;
 
-  const auto result = training::run_worker(client, *model, layout, *dataset.train,
-                                           {job.batch_size, job.epochs, job.seed, &stop, &training});
+  const auto result = training::run_worker(
+      client, *model, layout, *dataset.train,
+      {job.batch_size, job.epochs, job.seed, &stop, &training, job.threads_per_loader()});
   if (!result) throw Failure(kLost, result.status().message());
+  say_unreadable(*dataset.train, "training");
   if (!save.empty()) {
     models::copy_parameters_out(*model, layout, flat);
     write_weights(save, layout, flat);
@@ -114,6 +116,7 @@ int run_work(const Arguments& arguments) {
                                                 {"samples", result->samples},
                                                 {"compute_seconds", result->compute_seconds},
                                                 {"communication_seconds", result->communication_seconds},
+                                                {"data_seconds", result->data_seconds},
                                                 {"test_loss", test.loss},
                                                 {"test_accuracy", test.accuracy}}));
   } else {

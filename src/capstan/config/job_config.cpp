@@ -53,6 +53,7 @@ std::vector<Setting> optimizer_settings(const OptimizerConfig& o) {
 // What is seldom given. Paths are made absolute: a run may be repeated from elsewhere.
 void add_model_settings(std::vector<Setting>& settings, const JobConfig& c) {
   if (!c.data_dir.empty()) settings.push_back(setting("data-dir", std::filesystem::absolute(c.data_dir)));
+  if (c.strict) settings.push_back({"strict", "", false});
   if (c.num_classes > 0) settings.push_back(setting("num-classes", c.num_classes));
   if (c.image_size > 0) settings.push_back(setting("image-size", c.image_size));
   if (c.init_seed) settings.push_back(setting("init-seed", *c.init_seed));
@@ -93,6 +94,10 @@ unsigned JobConfig::worker_threads() const {
   return threads > 0 ? threads : std::max(1u, usable_cores() / (is_single() ? 1 : workers));
 }
 
+unsigned JobConfig::threads_per_loader() const {
+  return loader_threads > 0 ? loader_threads : std::max(1u, usable_cores() / (is_single() ? 1 : workers));
+}
+
 unsigned JobConfig::threads_per_server() const {
   return server_threads > 0 ? server_threads : std::max(1u, usable_cores() / servers);
 }
@@ -124,6 +129,8 @@ void JobConfig::validate() const {
 std::string JobConfig::to_toml() const {
   std::vector<Setting> settings = {setting("network", network),
                                    setting("dataset", dataset),
+                                   setting("augment", augment),
+                                   setting("loader-threads", threads_per_loader()),
                                    setting("workers", workers),
                                    setting("servers", servers),
                                    setting("strategy", strategy),
@@ -165,6 +172,8 @@ std::vector<std::string> serve_arguments(const JobConfig& c, std::uint64_t total
 std::vector<std::string> work_arguments(const JobConfig& c) {
   std::vector<Setting> settings = {setting("network", c.network),
                                    setting("dataset", c.dataset),
+                                   setting("augment", c.augment),
+                                   setting("loader-threads", c.threads_per_loader()),
                                    setting("batch-size", c.batch_size),
                                    setting("epochs", c.epochs),
                                    setting("seed", c.seed),

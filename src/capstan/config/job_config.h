@@ -38,6 +38,9 @@ struct JobConfig {
   std::uint32_t image_size = 0;            // height and width to which images are scaled; 0: the dataset's
   std::optional<std::uint64_t> init_seed;  // of the first weights; absent: the seed
   std::filesystem::path weights;           // safetensors to begin with; empty: from the seed
+  std::string augment = "auto";
+  unsigned loader_threads = 0;  // per worker; 0: cores ÷ workers
+  bool strict = false;          // an image that cannot be read ends the job
   std::uint32_t workers = 2;
   std::uint32_t servers = 1;
   std::string strategy = "sync";
@@ -58,6 +61,7 @@ struct JobConfig {
 
   bool is_single() const { return strategy == "single"; }
   unsigned worker_threads() const;
+  unsigned threads_per_loader() const;
   unsigned threads_per_server() const;
 
   // Checks what flags alone cannot: throws UserError. The second looks at the network and its data only.

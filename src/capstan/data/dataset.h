@@ -2,10 +2,9 @@
 
 #include <cstdint>
 #include <memory>
-#include <span>
 #include <string>
-#include <string_view>
 
+#include "capstan/data/augment.h"
 #include "capstan/data/image_source.h"
 
 namespace capstan::data {
@@ -19,15 +18,14 @@ struct Dataset {
 
 struct DatasetOptions {
   std::string name = "digits";
-  std::string data_dir;    // where `mnist` looks for its files
-  std::uint64_t seed = 1;  // what `synthetic` is made from
+  std::string data_dir;    // where its files are, itself or in a folder of the dataset's name; empty: data/
+  std::uint64_t seed = 1;  // what `synthetic` is made from, and training images are augmented by
+  Augment augment = Augment::kAuto;
+  std::int64_t image_size = 0;  // side of the images of a folder; 0: the dataset's own, or 224
+  bool strict = false;          // refuse a folder's images that cannot be read, instead of replacing them
 };
 
-// The names load() knows.
-std::span<const std::string_view> dataset_names();
-
-// `digits` (in the program), `mnist` (IDX files in data_dir), or `synthetic:CxHxW:classes[:N]`. Throws
-// UserError that says what is wrong, where, and what would be right. Thread-safe.
+// Throws UserError that says what is wrong, where, and what would be right. Thread-safe.
 Dataset load(const DatasetOptions& options);
 
 }  // namespace capstan::data

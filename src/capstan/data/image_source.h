@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 
 namespace capstan::data {
 
@@ -14,6 +15,12 @@ struct ImageShape {
 
   std::size_t pixels() const { return static_cast<std::size_t>(channels * height * width); }
   friend bool operator==(const ImageShape&, const ImageShape&) = default;
+};
+
+// Images that could not be read so far, and were replaced.
+struct Unreadable {
+  std::size_t images = 0;
+  std::string first;  // its file, and what is wrong with it
 };
 
 // Labelled images of one shape, as a network sees them. All functions are thread-safe.
@@ -31,6 +38,7 @@ class ImageSource {
   // source's images follows from its seed, `epoch` and `sample` alone, so that no thread and no division of
   // the work changes an image. Throws UserError for an image that cannot be had.
   virtual void render(std::size_t sample, std::uint64_t epoch, float* out) const = 0;
+  virtual Unreadable unreadable() const { return {}; }
 };
 
 }  // namespace capstan::data

@@ -1,22 +1,31 @@
 #pragma once
 
+#include <memory>
+#include <optional>
+
+#include "capstan/data/augment.h"
 #include "capstan/data/split.h"
 
 namespace capstan::data {
 
-// A split's images as they are. Thread-safe.
+// A split's images as they are, or moved and mirrored at random. Thread-safe.
 class MemorySource final : public ImageSource {
  public:
   explicit MemorySource(Split split);
+  // Every epoch shows every image in another way, which follows from `seed`, epoch and sample.
+  static std::unique_ptr<MemorySource> crop_flip(Split split, std::uint64_t seed);
 
   const ImageShape& shape() const override { return split_.shape; }
   std::size_t count() const override { return split_.count(); }
   std::int64_t label(std::size_t sample) const override { return split_.labels[sample]; }
-  bool is_immediate() const override { return true; }
+  bool is_immediate() const override { return !seed_; }
   void render(std::size_t sample, std::uint64_t epoch, float* out) const override;
 
  private:
+  void render_shifted(std::span<const std::uint8_t> image, const Shift& shift, float* out) const;
+
   const Split split_;
+  std::optional<std::uint64_t> seed_;  // of what is random in the images
 };
 
 }  // namespace capstan::data

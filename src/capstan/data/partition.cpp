@@ -5,6 +5,8 @@
 #include <numeric>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "capstan/base/check.h"
 #include "capstan/base/random.h"
 
@@ -12,6 +14,11 @@ namespace capstan::data {
 namespace {
 
 constexpr std::uint64_t kDomain = 0x6f72646572;  // keeps these random numbers apart from others
+
+std::string with_commas(std::uint64_t number) {
+  if (number < 1000) return fmt::format("{}", number);
+  return fmt::format("{},{:03}", with_commas(number / 1000), number % 1000);
+}
 
 }  // namespace
 
@@ -27,6 +34,17 @@ Range Partition::slice(std::uint64_t step, std::uint64_t rank) const {
   const auto share = size / workers, longer = size % workers;  // the first `longer` ranks take one more
   const auto first = begin + rank * share + std::min(rank, longer);
   return {first, first + share + (rank < longer ? 1 : 0)};
+}
+
+std::string describe_uneven(const Partition& p) {
+  const auto steps = p.steps_per_epoch();
+  const auto rest = p.samples % (p.workers * p.batch);
+  if (rest == 0) return {};
+  return fmt::format("{} {} ÷ ({} × {}): {} {} per epoch, {} with {} {}{}", with_commas(p.samples),
+                     p.samples == 1 ? "sample" : "samples", p.workers, p.batch, with_commas(steps),
+                     steps == 1 ? "step" : "steps", steps == 1 ? "it" : "the last", with_commas(rest),
+                     rest == 1 ? "sample" : "samples",
+                     rest < p.workers ? fmt::format(", none for {} of the workers", p.workers - rest) : "");
 }
 
 std::vector<std::uint32_t> epoch_order(std::uint64_t samples, std::uint64_t seed, std::uint64_t epoch) {

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "capstan/base/data_leg.h"
@@ -23,6 +24,10 @@ struct Partition {
   // evenly as possible, so that a worker may get nothing.
   Range slice(std::uint64_t step, std::uint64_t rank) const;
 };
+
+// One line that says how an epoch ends where samples do not divide by workers · batch; else nothing. Such as
+// "1,437 samples ÷ (2 × 32): 23 steps per epoch, the last with 29 samples".
+std::string describe_uneven(const Partition& partition);
 
 // The order of the samples in one epoch; the same for the same arguments on every machine.
 std::vector<std::uint32_t> epoch_order(std::uint64_t samples, std::uint64_t seed, std::uint64_t epoch);

@@ -20,15 +20,16 @@ constexpr int kClasses = 10;
   throw UserError(fmt::format("{}: {}", file.path(), what));
 }
 
-std::string find(const std::string& folder, const std::string& name) {
+std::string find(const std::filesystem::path& folder, const std::string& name) {
   for (const auto* suffix : {"", ".gz"}) {
-    const auto path = std::filesystem::path(folder) / (name + suffix);
+    const auto path = folder / (name + suffix);
     std::error_code ignored;
     if (std::filesystem::is_regular_file(path, ignored)) return path.string();
   }
   throw UserError(
-      fmt::format("mnist: neither {0} nor {0}.gz is in {1}; --data-dir names the folder with MNIST's files",
-                  name, folder));
+      fmt::format("{0}: neither {1} nor {1}.gz is there; an IDX dataset has four such files, and "
+                  "--data-dir names their folder",
+                  folder.string(), name));
 }
 
 std::uint32_t read_big_endian(GzipFile& file) {
@@ -59,14 +60,14 @@ std::vector<std::uint8_t> read_body(GzipFile& file, std::uint64_t bytes) {
   return body;
 }
 
-Split load_split(const std::string& folder, const std::string& prefix) {
+Split load_split(const std::filesystem::path& folder, const std::string& prefix, const Levels& levels) {
   GzipFile images(find(folder, prefix + "-images-idx3-ubyte"));
   GzipFile labels(find(folder, prefix + "-labels-idx1-ubyte"));
   const auto count = read_header(images, kImagesMagic, "images");
   const auto height = read_big_endian(images);
   const auto width = read_big_endian(images);
   if (height != kSide || width != kSide) {
-    fail(images, fmt::format("images are {}x{}, MNIST's are {}x{}", height, width, kSide, kSide));
+    fail(images, fmt::format("images are {}x{}, and must be {}x{}", height, width, kSide, kSide));
   }
   const auto label_count = read_header(labels, kLabelsMagic, "labels");
   if (label_count != count) {
@@ -75,7 +76,7 @@ Split load_split(const std::string& folder, const std::string& prefix) {
 
   Split split;
   split.shape = {1, kSide, kSide, kClasses};
-  split.levels = {normalised_levels(0.1307, 0.3081)};  // mean and deviation of MNIST's training images
+  split.levels = {levels};
   const auto classes = read_body(labels, count);
   const auto bad = std::find_if(classes.begin(), classes.end(), [](auto c) { return c >= kClasses; });
   if (bad != classes.end()) {
@@ -88,10 +89,8 @@ Split load_split(const std::string& folder, const std::string& prefix) {
 
 }  // namespace
 
-Splits load_mnist(const std::string& folder) {
-  if (folder.empty())
-    throw UserError("mnist needs --data-dir, the folder with MNIST's four IDX files (plain or .gz)");
-  return {load_split(folder, "train"), load_split(folder, "t10k")};
+Splits load_idx(const std::filesystem::path& folder, const Levels& levels) {
+  return {load_split(folder, "train", levels), load_split(folder, "t10k", levels)};
 }
 
 }  // namespace capstan::data

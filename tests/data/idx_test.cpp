@@ -21,6 +21,8 @@ using testing::ThrowsMessage;
 
 using Bytes = std::string;
 
+const Levels kLevels = normalised_levels(0.1307, 0.3081);
+
 Bytes big_endian(std::uint32_t v) {
   return {static_cast<char>(v >> 24), static_cast<char>(v >> 16), static_cast<char>(v >> 8),
           static_cast<char>(v)};
@@ -67,7 +69,7 @@ class Mnist : public testing::Test {
   void write(const std::string& name, const Bytes& bytes) {
     std::ofstream(folder_ / name, std::ios::binary) << bytes;
   }
-  Splits load() const { return load_mnist(folder_.string()); }
+  Splits load() const { return load_idx(folder_, kLevels); }
   void expect_error(const std::string& file, const std::string& fault) const {
     EXPECT_THAT([&] { load(); },
                 ThrowsMessage<UserError>(AllOf(HasSubstr((folder_ / file).string()), HasSubstr(fault))));
@@ -84,7 +86,24 @@ TEST_F(Mnist, ReadsWhatIsWritten) {
   ASSERT_EQ(mnist.train.pixels.size(), 3u * 784);
   for (std::size_t i = 0; i < mnist.train.pixels.size(); ++i) ASSERT_EQ(mnist.train.pixels[i], i % 256);
   EXPECT_EQ(mnist.test.image(1)[3], (784 + 7 + 3) % 256);
-  EXPECT_NEAR(mnist.train.levels.at(0)[200], (200 / 255.0 - 0.1307) / 0.3081, 1e-6);
+  EXPECT_EQ(mnist.train.levels, std::vector{kLevels});
+}
+
+TEST_F(Mnist, IsNormalisedByItsOwnAndFashionByOthers) {
+  const auto level_of = [&](const char* name, const fs::path& data_dir) {
+    const auto dataset = data::load({name, data_dir.string(), 1});
+    EXPECT_TRUE(dataset.train->is_immediate());
+    std::vector<float> image(784);
+    dataset.train->render(0, 0, image.data());
+    return image[200];
+  };
+  EXPECT_NEAR(level_of("mnist", folder_), (200 / 255.0 - 0.1307) / 0.3081, 1e-6);
+  EXPECT_NEAR(level_of("fashion-mnist", folder_), (200 / 255.0 - 0.2860) / 0.3530, 1e-6);
+  fs::create_directory(folder_ / "fashion-mnist");
+  for (const auto& entry : fs::directory_iterator(folder_))
+    if (entry.is_regular_file())
+      fs::rename(entry.path(), folder_ / "fashion-mnist" / entry.path().filename());
+  EXPECT_NEAR(level_of("fashion-mnist", folder_), (200 / 255.0 - 0.2860) / 0.3530, 1e-6);
 }
 
 TEST_F(Mnist, ReadsGzip) {
@@ -102,12 +121,17 @@ TEST_F(Mnist, AMissingFileIsNamedWithItsFolderAndTheFlag) {
   EXPECT_THAT([&] { load(); },
               ThrowsMessage<UserError>(AllOf(HasSubstr("t10k-labels-idx1-ubyte"), HasSubstr(folder_.string()),
                                              HasSubstr("--data-dir"))));
-  EXPECT_THAT([] { data::load({"mnist", "", 1}); }, ThrowsMessage<UserError>(HasSubstr("--data-dir")));
+  EXPECT_THAT(
+      [] {
+        data::load({"mnist", "", 1});
+      },
+      ThrowsMessage<UserError>(AllOf(HasSubstr("in data/mnist"), HasSubstr("--data-dir"),
+                                     HasSubstr("capstan data get mnist fetches it"))));
   EXPECT_THAT(
       [] {
         data::load({"mnist", "/no/such/folder", 1});
       },
-      ThrowsMessage<UserError>(HasSubstr("/no/such/folder")));
+      ThrowsMessage<UserError>(HasSubstr("/no/such/folder or /no/such/folder/mnist")));
 }
 
 TEST_F(Mnist, RefusesAWrongMagic) {
@@ -168,7 +192,7 @@ TEST_F(Mnist, RefusesDamagedGzip) {
 TEST(MnistFiles, AreReadWhole) {
   const auto folder = fs::path(CAPSTAN_SOURCE_DIR) / "../shared/data/mnist";
   if (!fs::exists(folder / "train-images-idx3-ubyte.gz")) GTEST_SKIP() << "MNIST is not in " << folder;
-  const auto mnist = load_mnist(folder.string());
+  const auto mnist = load_idx(folder, kLevels);
   EXPECT_EQ(mnist.train.count(), 60'000u);
   EXPECT_EQ(mnist.test.count(), 10'000u);
   // The first labels, as printed on MNIST's page and in every tutorial since.

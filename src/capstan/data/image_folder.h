@@ -1,0 +1,66 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "capstan/data/augment.h"
+#include "capstan/data/image_source.h"
+#include "capstan/data/resample.h"
+
+namespace capstan::data {
+
+// The files of one split: a folder for each class, in them JPEG and PNG files.
+struct FolderListing {
+  std::filesystem::path folder;
+  std::vector<std::string> classes;      // sorted
+  std::vector<std::string> files;        // relative to the folder; by class, then sorted
+  std::vector<std::size_t> class_begin;  // in `files`, and the end
+
+  std::size_t class_of(std::size_t file) const;
+};
+
+// Throws UserError where there is no class, or a class without images.
+FolderListing list_folder(const std::filesystem::path& folder);
+
+// Images of a folder, decoded when they are asked for. An image that cannot be read is replaced by the next
+// of its class that can, or refused where `strict`. Thread-safe.
+class FolderSource final : public ImageSource {
+ public:
+  struct Options {
+    std::int64_t side = 224;   // of the squares that are rendered
+    bool resized_crop = true;  // else what a test shows: the middle of the image, scaled
+    std::uint64_t seed = 1;
+    bool strict = false;
+  };
+  FolderSource(FolderListing listing, const Options& options);
+  ~FolderSource() override;
+
+  const ImageShape& shape() const override { return shape_; }
+  std::size_t count() const override { return listing_.files.size(); }
+  std::int64_t label(std::size_t sample) const override;
+  bool is_immediate() const override { return false; }
+  void render(std::size_t sample, std::uint64_t epoch, float* out) const override;
+  Unreadable unreadable() const override;
+
+ private:
+  struct Workspace;  // what a thread needs while it renders
+
+  void render_file(std::size_t file, Random random, Workspace& workspace, float* out) const;
+  View view_of(const ImageSize& size, Random& random) const;
+  std::unique_ptr<Workspace> take_workspace() const;
+
+  const FolderListing listing_;
+  const Options options_;
+  const ImageShape shape_;
+
+  mutable std::mutex mutex_;  // guards both below
+  mutable std::vector<std::unique_ptr<Workspace>> idle_;
+  mutable std::map<std::size_t, std::string> unreadable_;  // file, and why
+};
+
+}  // namespace capstan::data
