@@ -37,7 +37,8 @@ const std::map<std::string, std::set<std::string>> kArrows = {
     {"models", {"layouts"}},
     {"training", {"checkpoint", "client", "data", "layouts", "models", "optimizer", "store"}},
     {"launch", {"cluster"}},
-    {"bench", {"client", "cluster", "config", "kernels", "launch", "layouts", "metrics", "optimizer"}},
+    {"bench",
+     {"client", "cluster", "config", "data", "kernels", "launch", "layouts", "metrics", "optimizer"}},
 };
 
 // Layers that must stay free of libtorch, so that a server starts in milliseconds.

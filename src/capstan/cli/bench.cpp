@@ -2,9 +2,11 @@
 #include <nlohmann/json.hpp>
 
 #include "capstan/base/user_error.h"
+#include "capstan/bench/data.h"
 #include "capstan/bench/wire.h"
 #include "capstan/cli/commands.h"
 #include "capstan/cli/flags.h"
+#include "capstan/cli/job_dataset.h"
 #include "capstan/cli/output.h"
 #include "capstan/cli/signals.h"
 
@@ -89,18 +91,59 @@ int run_wire(const Arguments& arguments) {
   return kFailed;
 }
 
+int run_data(const Arguments& arguments) {
+  config::JobConfig job;
+  bench::DataOptions options;
+  bool json = false;
+  CLI::App app(
+      "Decodes and augments a dataset's training images as a worker does, without training.\n\n"
+      "  capstan bench data --dataset imagefolder --data-dir photos --threads 1\n",
+      "bench data");
+  add_data_flags(app, job);
+  app.remove_option(app.get_option("--loader-threads"));
+  app.add_option("--threads", options.threads, "Threads that decode and augment")
+      ->check(whole_number_in(1, 1024))
+      ->capture_default_str();
+  app.add_option("--batch-size", options.batch, "Images handed over at a time")
+      ->check(whole_number_in(1, 1u << 20))
+      ->capture_default_str();
+  app.add_option("--epochs", options.epochs, "Passes over the images (0: about three seconds' worth)")
+      ->check(whole_number_in(0, 1u << 20))
+      ->capture_default_str();
+  app.add_option("--seed", job.seed, "Fixes order and augmentation")
+      ->check(whole_number_in(0, kMostWhole))
+      ->capture_default_str();
+  app.add_flag("--json", json, "Print one JSON object");
+  if (!parse_flags(app, arguments)) return kSuccess;
+  options.dataset = dataset_options(job);
+  Interrupts interrupts;
+  const auto r = bench::run_data(options, [&] { return interrupts.count() > 0; });
+  if (json) {
+    fmt::print("{}\n", json_line(r));
+  } else {
+    fmt::print("{}: {} images in {:.2f} s by {}\n  {:.0f} images/s, {:.0f} per core; {} unreadable\n",
+               job.dataset, r.at("images").get<std::uint64_t>(), r.at("seconds").get<double>(),
+               counted(options.threads, "thread"), r.at("images_per_second").get<double>(),
+               r.at("images_per_second_per_core").get<double>(), r.at("unreadable").get<std::uint64_t>());
+  }
+  return kSuccess;
+}
+
 }  // namespace
 
 int run_bench(const Arguments& arguments) {
-  if (!arguments.empty() && arguments[0] == "wire")
-    return run_wire(Arguments(arguments.begin() + 1, arguments.end()));
+  if (!arguments.empty() && (arguments[0] == "wire" || arguments[0] == "data")) {
+    const Arguments rest(arguments.begin() + 1, arguments.end());
+    return arguments[0] == "wire" ? run_wire(rest) : run_data(rest);
+  }
   if (!arguments.empty() && (arguments[0] == "--help" || arguments[0] == "-h")) {
     fmt::print(
-        "Usage: capstan bench wire [FLAGS]\n\n  wire  push and pull of a model's tensors, without "
-        "computation\n");
+        "Usage: capstan bench wire|data [FLAGS]\n\n"
+        "  wire  push and pull of a model's tensors, without computation\n"
+        "  data  a dataset's images, decoded and augmented, without training\n");
     return kSuccess;
   }
-  throw UserError("capstan bench needs the name of a benchmark: wire");
+  throw UserError("capstan bench needs the name of a benchmark: wire or data");
 }
 
 }  // namespace capstan::cli

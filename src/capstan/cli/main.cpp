@@ -22,7 +22,7 @@ constexpr Command kCommands[] = {
     {"serve", "one parameter server, by hand", run_serve},
     {"work", "one worker, by hand", nullptr},
     {"models", "the networks that can be trained, and their tensors", run_models},
-    {"bench", "wire: push and pull of a model's tensors, without computation", run_bench},
+    {"bench", "wire: push and pull of a model; data: decoding and augmenting", run_bench},
     {"doctor", "what this machine offers, what is missing, and how to mend it", run_doctor},
 };
 
