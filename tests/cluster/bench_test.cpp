@@ -1,4 +1,4 @@
-// `capstan bench wire` and the small commands, as a user runs them.
+// `capstan bench` and the small commands, as a user runs them.
 
 #include <sstream>
 
@@ -182,12 +182,30 @@ TEST(Models, MistakesAreSaid) {
   }
 }
 
+TEST(BenchData, CountsWhatItRenders) {
+  const Folder folder;
+  Program run(folder, {"bench", "data", "--dataset=synthetic:3x8x8:4:100", "--augment=crop-flip",
+                       "--epochs=3", "--threads=2", "--json"});
+  ASSERT_EQ(run.exit_code(), 0) << run.errors();
+  const auto result = run.json();
+  EXPECT_EQ(result["ok"], true);
+  EXPECT_EQ(result["images"], 300);
+  EXPECT_EQ(result["unreadable"], 0);
+  const double rate = result["images_per_second"], seconds = result["seconds"];
+  EXPECT_NEAR(rate * seconds, 300, 1e-6);
+  EXPECT_DOUBLE_EQ(result["images_per_second_per_core"], rate / 2);
+  Program wrong(folder, {"bench", "data", "--dataset=imagefolder", "--data-dir=/nowhere"});
+  EXPECT_EQ(wrong.exit_code(), 2);
+  EXPECT_THAT(wrong.errors(), HasSubstr("there is no train in /nowhere"));
+}
+
 TEST(Commands, HelpVersionAndMistakes) {
   const Folder folder;
   for (const std::vector<std::string>& arguments : {std::vector<std::string>{"--help"},
                                                     {"--version"},
                                                     {"serve", "--help"},
-                                                    {"bench", "wire", "--help"}}) {
+                                                    {"bench", "wire", "--help"},
+                                                    {"bench", "data", "--help"}}) {
     Program run(folder, arguments);
     EXPECT_EQ(run.exit_code(), 0) << arguments[0] << run.errors();
     EXPECT_FALSE(run.output().empty());

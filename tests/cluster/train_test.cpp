@@ -78,6 +78,12 @@ TEST(Train, SyncGivesTheSameBitsTwiceAndWithTwoServersAndAsABatchOfAll) {
   EXPECT_NE(once, weights_of({"--seed=2"}));
 }
 
+TEST(Train, AugmentedImagesAreTheSameWithAnyNumberOfLoaderThreads) {
+  const auto once = weights_of({"--augment=crop-flip", "--loader-threads=1"});
+  EXPECT_EQ(once, weights_of({"--augment=crop-flip", "--loader-threads=3"}));
+  EXPECT_NE(once, weights_of({"--augment=none"}));
+}
+
 TEST(Train, AsyncWithOneWorkerEqualsSingle) {
   EXPECT_EQ(weights_of({"--strategy=async", "--workers=1", "--threads=1"}),
             weights_of({"--strategy=single", "--threads=1"}));
@@ -131,6 +137,9 @@ TEST(Train, WrongInputIsOneLineThatSaysWhatWouldBeRight) {
       {{"--network=lenett"}, "lenet"},
       {{"--dataset=digit"}, "digits"},
       {{"--dataset=mnist"}, "--data-dir"},
+      {{"--dataset=cifar10", "--data-dir=/nowhere"}, "capstan data get cifar10"},
+      {{"--augment=flip"}, "crop-flip"},
+      {{"--augment=resized-crop"}, "crop-flip"},
       {{"--dataset=synthetic:3x32x32:10"}, "1x28x28"},
       {{"--optimizer=adma"}, "adam"},
       {{"--lr=-1"}, "lr"},

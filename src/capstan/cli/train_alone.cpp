@@ -28,7 +28,7 @@ TrainResult train_alone(TrainContext& context, bool& interrupted) {
   double epoch_loss = 0, epoch_samples = 0, last_epoch_loss = 0;
 
   const auto test_now = [&](models::Model& model, std::uint64_t step) {
-    const auto test = training::evaluate(model, *context.dataset.test);
+    const auto test = training::evaluate(model, *context.dataset.test, config.threads_per_loader());
     record_evaluation(context.folder, progress, {step}, plan, test);
     return test;
   };

@@ -108,7 +108,7 @@ int run_work(const Arguments& arguments) {
     models::copy_parameters_out(*model, layout, flat);
     write_weights(save, layout, flat);
   }
-  const auto test = training::evaluate(*model, *dataset.test);
+  const auto test = training::evaluate(*model, *dataset.test, job.threads_per_loader());
   if (json) {
     fmt::print("{}\n", json_line(nlohmann::json{{"ok", true},
                                                 {"rank", client.rank().value},

@@ -31,7 +31,10 @@ void append(const std::filesystem::path& path, const Form& form, Split& split) {
                     path.string(), size, form.record()));
   }
   std::vector<std::uint8_t> record(form.record());
-  for (std::uintmax_t i = 0; i < size / form.record(); ++i) {
+  const auto begin = split.count(), count = static_cast<std::size_t>(size / form.record());
+  split.pixels.resize((begin + count) * kChannels * kPlane);
+  auto* out = split.pixels.data() + begin * kChannels * kPlane;
+  for (std::size_t i = 0; i < count; ++i) {
     if (!file.read(reinterpret_cast<char*>(record.data()), static_cast<std::streamsize>(record.size())))
       throw UserError(fmt::format("{}: image {} cannot be read", path.string(), i));
     const auto label = record[form.labels - 1];
@@ -42,7 +45,7 @@ void append(const std::filesystem::path& path, const Form& form, Split& split) {
     split.labels.push_back(label);
     const auto* const planes = record.data() + form.labels;
     for (std::size_t p = 0; p < kPlane; ++p)
-      for (std::size_t c = 0; c < kChannels; ++c) split.pixels.push_back(planes[c * kPlane + p]);
+      for (std::size_t c = 0; c < kChannels; ++c) *out++ = planes[c * kPlane + p];
   }
 }
 
