@@ -46,6 +46,11 @@ def main():
     save(picture(90, 140, 2), "upright.jpg", quality=95, subsampling=0)
     save(picture(100, 80, 3), "progressive.jpg", quality=90, progressive=True)
     save(picture(80, 80, 4).convert("L"), "grey.jpg", quality=90)
+    # The colour changes where a block of 16 pixels begins: a decoder that starts there must look at the one before.
+    halves = np.zeros((64, 96, 3), np.uint8)
+    halves[:, :48] = (200, 30, 30)
+    halves[:, 48:] = (30, 30, 200)
+    save(Image.fromarray(halves), "halves.jpg", quality=90)
     save(picture(40, 40, 5).convert("CMYK"), "cmyk.jpg", quality=90)
     save(picture(70, 50, 6), "rgb.png")
     save(picture(50, 70, 7).quantize(32), "palette.png")
@@ -68,6 +73,7 @@ def main():
     for name, part, mirrored in (("photo.jpg", (10, 20, 40, 30), False), ("photo.jpg", (90, 60, 17, 11), True),
                                  ("photo.jpg", (0, 0, 200, 150), False), ("photo.jpg", (101, 75, 99, 75), True),
                                  ("upright.jpg", (0, 40, 90, 100), False), ("progressive.jpg", (33, 21, 30, 44), True),
+                                 ("halves.jpg", (48, 16, 24, 24), False), ("halves.jpg", (24, 32, 24, 24), True),
                                  ("rgb.png", (5, 3, 61, 40), True), ("grey.jpg", (7, 9, 50, 60), False)):
         x, y, w, h = part
         shown = loaded(name).crop((x, y, x + w, y + h)).resize((SIDE, SIDE), Image.BILINEAR)
