@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -9,23 +8,11 @@
 #include <vector>
 
 #include "capstan/data/augment.h"
+#include "capstan/data/folder_listing.h"
 #include "capstan/data/image_source.h"
 #include "capstan/data/resample.h"
 
 namespace capstan::data {
-
-// The files of one split: a folder for each class, in them JPEG and PNG files.
-struct FolderListing {
-  std::filesystem::path folder;
-  std::vector<std::string> classes;      // sorted
-  std::vector<std::string> files;        // relative to the folder; by class, then sorted
-  std::vector<std::size_t> class_begin;  // in `files`, and the end
-
-  std::size_t class_of(std::size_t file) const;
-};
-
-// Throws UserError where there is no class, or a class without images.
-FolderListing list_folder(const std::filesystem::path& folder);
 
 // Images of a folder, decoded when they are asked for. An image that cannot be read is replaced by the next
 // of its class that can, or refused where `strict`. Thread-safe.

@@ -1,0 +1,67 @@
+#include "capstan/data/folder_listing.h"
+
+#include <algorithm>
+#include <cctype>
+
+#include <fmt/format.h>
+
+#include "capstan/base/user_error.h"
+
+namespace capstan::data {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool is_image(const fs::path& path) {
+  auto extension = path.extension().string();
+  std::ranges::transform(extension, extension.begin(), [](unsigned char c) { return std::tolower(c); });
+  return extension == ".jpg" || extension == ".jpeg" || extension == ".png";
+}
+
+bool is_hidden(const fs::path& path) {
+  return path.filename().string().starts_with('.');
+}
+
+std::vector<std::string> class_folders(const fs::path& folder) {
+  std::vector<std::string> classes;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(folder, error)) {
+    if (entry.is_directory() && !is_hidden(entry.path())) classes.push_back(entry.path().filename().string());
+  }
+  if (error) throw UserError(fmt::format("cannot read the folder {}: {}", folder.string(), error.message()));
+  if (classes.empty())
+    throw UserError(fmt::format("{}: there is no folder in it; each class needs one", folder.string()));
+  std::ranges::sort(classes);
+  return classes;
+}
+
+}  // namespace
+
+std::size_t FolderListing::class_of(std::size_t file) const {
+  return static_cast<std::size_t>(std::ranges::upper_bound(class_begin, file) - class_begin.begin()) - 1;
+}
+
+FolderListing list_folder(const fs::path& folder) {
+  FolderListing listing{folder, class_folders(folder), {}, {}};
+  for (const auto& name : listing.classes) {
+    const auto begin = listing.files.size();
+    listing.class_begin.push_back(begin);
+    std::error_code error;
+    for (const auto& entry : fs::recursive_directory_iterator(folder / name, error)) {
+      if (entry.is_regular_file() && is_image(entry.path()) && !is_hidden(entry.path()))
+        listing.files.push_back(entry.path().lexically_relative(folder).string());
+    }
+    if (error)
+      throw UserError(
+          fmt::format("cannot read the folder {}: {}", (folder / name).string(), error.message()));
+    if (listing.files.size() == begin) {
+      throw UserError(
+          fmt::format("{}: there is no image of this class (.jpg, .jpeg or .png)", (folder / name).string()));
+    }
+    std::sort(listing.files.begin() + static_cast<std::ptrdiff_t>(begin), listing.files.end());
+  }
+  listing.class_begin.push_back(listing.files.size());
+  return listing;
+}
+
+}  // namespace capstan::data

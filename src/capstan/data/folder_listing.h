@@ -1,0 +1,23 @@
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace capstan::data {
+
+// The files of one split: a folder for each class, in them JPEG and PNG files.
+struct FolderListing {
+  std::filesystem::path folder;
+  std::vector<std::string> classes;      // sorted
+  std::vector<std::string> files;        // relative to the folder; by class, then sorted
+  std::vector<std::size_t> class_begin;  // in `files`, and the end
+
+  std::size_t class_of(std::size_t file) const;
+};
+
+// Throws UserError where there is no class, or a class without images.
+FolderListing list_folder(const std::filesystem::path& folder);
+
+}  // namespace capstan::data
