@@ -27,6 +27,7 @@ const std::map<std::string, std::set<std::string>> kArrows = {
     {"optimizer", {"kernels"}},
     {"store", {"kernels", "optimizer"}},
     {"checkpoint", {}},
+    {"fetch", {}},
     {"cluster", {"wire"}},
     {"server",
      {"checkpoint", "cluster", "kernels", "metrics", "optimizer", "placement", "store", "strategy",

@@ -16,20 +16,23 @@
 namespace capstan::cli {
 namespace {
 
-// Commands without a function live in capstan-torch, which is linked with libtorch.
+// Commands without a function live in programs of their own: `data` in capstan-data, which is linked with
+// libcurl and what that needs (a server would pay for it in memory and time to start), the others in
+// capstan-torch, which is linked with libtorch.
 constexpr Command kCommands[] = {
     {"train", "run a whole job on this machine: servers, workers, run folder", nullptr},
     {"serve", "one parameter server, by hand", run_serve},
     {"work", "one worker, by hand", nullptr},
+    {"data", "list, get and verify datasets", nullptr},
     {"models", "the networks that can be trained, and their tensors", run_models},
     {"bench", "wire: push and pull of a model; data: decoding and augmenting", run_bench},
     {"doctor", "what this machine offers, what is missing, and how to mend it", run_doctor},
 };
 
-int become_torch(char** argv) {
-  launch::prepare_compute_environment();
+int become(const std::string& name, char** argv) {
+  if (name == "capstan-torch") launch::prepare_compute_environment();
   keep_hangup_ignored();
-  const auto program = launch::program("capstan-torch");
+  const auto program = launch::program(name);
   ::execv(program.c_str(), argv);
   say(fmt::format("capstan: {}: {}: the installation is incomplete", program, std::strerror(errno)));
   return kFailed;
@@ -68,7 +71,8 @@ int run(int argc, char** argv) {
   }
   for (const auto& command : kCommands) {
     if (word != command.name) continue;
-    return command.run ? run_command(command, Arguments(argv + 2, argv + argc)) : become_torch(argv);
+    if (command.run) return run_command(command, Arguments(argv + 2, argv + argc));
+    return become(word == "data" ? "capstan-data" : "capstan-torch", argv);
   }
   return unknown_command(word);
 }

@@ -1,0 +1,246 @@
+#include <cstdio>
+#include <cstdlib>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+#include <signal.h>
+#include <unistd.h>
+
+#include "capstan/base/time.h"
+#include "capstan/base/user_error.h"
+#include "capstan/cli/commands.h"
+#include "capstan/cli/flags.h"
+#include "capstan/cli/output.h"
+#include "capstan/cli/signals.h"
+#include "capstan/fetch/get.h"
+#include "capstan/fetch/verify.h"
+
+namespace capstan::cli {
+namespace {
+
+using fetch::Entry;
+using fetch::Kind;
+
+std::string megabytes(std::uint64_t bytes) {
+  return bytes == 0 ? "-" : fmt::format("{:.1f} MB", static_cast<double>(bytes) / 1e6);
+}
+
+std::string or_any(std::uint64_t number) {
+  return number == 0 ? "any" : fmt::format("{}", number);
+}
+
+std::string state_of(const Entry& entry, const std::string& data_dir) {
+  if (entry.kind == Kind::kBuiltIn) return "built in";
+  if (entry.kind == Kind::kOwn) return "your own";
+  switch (fetch::presence(entry, data_dir)) {
+    case fetch::Presence::kAbsent:
+      return "no";
+    case fetch::Presence::kPartial:
+      return "in part";
+    case fetch::Presence::kThere:
+      return "yes";
+    case fetch::Presence::kForeign:
+      return "unknown";
+  }
+  return "";
+}
+
+// How far a download is: on a terminal one line that is drawn over and over, elsewhere a line now and then.
+class DownloadLine {
+ public:
+  explicit DownloadLine(bool quiet) : quiet_(quiet) {
+    const char* term = std::getenv("TERM");
+    terminal_ = ::isatty(STDERR_FILENO) != 0 && term && std::string_view(term) != "dumb";
+  }
+  ~DownloadLine() { erase(); }
+
+  void show(const std::string& file, std::uint64_t done, std::uint64_t total) {
+    const auto now = SteadyClock::now();
+    if (file != file_) {
+      file_ = file;
+      begun_ = now;
+      first_ = done;
+      last_ = now;
+    }
+    if (quiet_ || now - last_ < (terminal_ ? kOnTerminal : kElsewhere)) return;
+    last_ = now;
+    const double passed = seconds(now - begun_);
+    const double rate = passed > 0 ? static_cast<double>(done - first_) / passed : 0;
+    auto line = fmt::format("{}  {:.1f}", file, static_cast<double>(done) / 1e6);
+    if (total > 0)
+      line += fmt::format(" of {:.1f} MB  {:.0f} %", static_cast<double>(total) / 1e6,
+                          100 * static_cast<double>(done) / static_cast<double>(total));
+    else
+      line += " MB";
+    line += fmt::format("  {:.1f} MB/s", rate / 1e6);
+    if (total > done && rate > 0) {
+      const auto left = static_cast<std::uint64_t>(static_cast<double>(total - done) / rate);
+      line += fmt::format("  ETA {}:{:02}", left / 60, left % 60);
+    }
+    if (!terminal_) return cli::say(line);
+    std::fputs(("\r\033[?7l" + line + "\033[K\033[?7h").c_str(), stderr);
+    drawn_ = true;
+  }
+  void say(const std::string& line) {
+    erase();
+    cli::say(line);
+  }
+
+ private:
+  static constexpr auto kOnTerminal = std::chrono::milliseconds(200);
+  static constexpr auto kElsewhere = std::chrono::milliseconds(5000);
+
+  void erase() {
+    if (drawn_) std::fputs("\r\033[K", stderr);
+    drawn_ = false;
+  }
+
+  const bool quiet_;
+  bool terminal_ = false, drawn_ = false;
+  std::string file_;
+  std::uint64_t first_ = 0;
+  TimePoint begun_, last_;
+};
+
+struct Flags {
+  std::string data_dir = "data", mirror;
+  bool json = false;
+};
+
+void add_flags(CLI::App& app, Flags& flags) {
+  app.add_option("--data-dir", flags.data_dir, "Folder that holds a folder per dataset")
+      ->capture_default_str();
+  app.add_flag("--json", flags.json, "Print one JSON object");
+}
+
+int run_list(const Arguments& arguments) {
+  Flags flags;
+  CLI::App app("Which datasets there are, and which of them are here.\n", "data list");
+  add_flags(app, flags);
+  if (!parse_flags(app, arguments)) return kSuccess;
+  nlohmann::ordered_json list;
+  if (!flags.json)
+    fmt::print("{:<14} {:>7} {:>8} {:>10}  {}\n", "name", "classes", "images", "download", "here");
+  for (const auto& entry : fetch::catalogue()) {
+    const auto state = state_of(entry, flags.data_dir);
+    list.push_back({{"name", entry.name},
+                    {"classes", entry.classes},
+                    {"images", entry.images},
+                    {"bytes", entry.bytes()},
+                    {"here", state},
+                    {"folder", entry.files.empty() ? "" : fetch::folder_of(entry, flags.data_dir).string()}});
+    if (!flags.json)
+      fmt::print("{:<14} {:>7} {:>8} {:>10}  {}\n", entry.name, or_any(entry.classes), or_any(entry.images),
+                 megabytes(entry.bytes()), state);
+  }
+  if (flags.json) fmt::print("{}\n", json_line(nlohmann::ordered_json{{"ok", true}, {"datasets", list}}));
+  return kSuccess;
+}
+
+// What is not downloaded; says so and returns true.
+bool needs_no_download(const Entry& entry, const Flags& flags) {
+  if (!entry.files.empty()) return false;
+  if (entry.kind == Kind::kOwn) {
+    throw UserError(fmt::format("{} means images of your own: capstan train --dataset {} --data-dir FOLDER",
+                                entry.name, entry.name));
+  }
+  const auto text = fmt::format("{} is part of the program: there is nothing to fetch or verify", entry.name);
+  if (flags.json)
+    fmt::print("{}\n", json_line(nlohmann::ordered_json{
+                           {"ok", true}, {"name", entry.name}, {"folder", ""}, {"what", text}}));
+  else
+    fmt::print("{}\n", text);
+  return true;
+}
+
+int run_get(const Entry& entry, const Arguments& arguments) {
+  Flags flags;
+  CLI::App app(
+      "Downloads a dataset into the folder of its name, checks it, and unpacks it. What\n"
+      "was interrupted goes on where it ended.\n\n"
+      "  capstan data get mnist\n"
+      "  capstan data get cifar10 --data-dir /data --mirror http://mirror.example/cifar\n",
+      "data get NAME");
+  add_flags(app, flags);
+  app.add_option("--mirror", flags.mirror, "URL or folder that has the files, instead of the known ones");
+  if (!parse_flags(app, arguments) || needs_no_download(entry, flags)) return kSuccess;
+
+  ::signal(SIGPIPE, SIG_IGN);  // a server that hangs up is an error of that transfer
+  Interrupts interrupts;
+  DownloadLine line(flags.json);
+  fetch::GetOptions options;
+  options.data_dir = flags.data_dir;
+  options.mirror = flags.mirror;
+  options.say = [&](const std::string& text) { line.say(text); };
+  options.progress = [&](const auto& file, auto done, auto total) { line.show(file, done, total); };
+  options.interrupted = [&] { return interrupts.count() > 0; };
+  const auto result = fetch::get(entry, options);
+  const auto folder = result.folder.string();
+  if (flags.json)
+    fmt::print("{}\n",
+               json_line(nlohmann::ordered_json{
+                   {"ok", true}, {"name", entry.name}, {"folder", folder}, {"fetched", result.fetched}}));
+  else
+    fmt::print("{}\n", result.fetched ? fmt::format("{} is in {}", entry.name, folder)
+                                      : fmt::format("{} is in {} already, and whole", entry.name, folder));
+  return kSuccess;
+}
+
+int run_verify(const Entry& entry, const Arguments& arguments) {
+  Flags flags;
+  CLI::App app("Reads every file of a dataset and compares it with what was published or unpacked.\n",
+               "data verify NAME");
+  add_flags(app, flags);
+  if (!parse_flags(app, arguments) || needs_no_download(entry, flags)) return kSuccess;
+  const auto verdict = fetch::verify(entry, flags.data_dir);
+  const bool good = verdict.problems.empty();
+  if (flags.json) {
+    nlohmann::ordered_json result{{"ok", good},
+                                  {"name", entry.name},
+                                  {"folder", fetch::folder_of(entry, flags.data_dir).string()},
+                                  {"files", verdict.files},
+                                  {"problems", verdict.problems}};
+    fmt::print("{}\n", json_line(result));
+  } else if (good) {
+    fmt::print("{}: {} as they should be\n", entry.name, counted(verdict.files, "file"));
+  }
+  for (const auto& problem : verdict.problems) say(problem);
+  if (!good)
+    say(fmt::format("capstan: {} is not whole: capstan data get {} mends it", entry.name, entry.name));
+  return good ? kSuccess : kFailed;
+}
+
+void print_help() {
+  fmt::print(
+      "Usage: capstan data list [FLAGS]\n"
+      "       capstan data get NAME [FLAGS]\n"
+      "       capstan data verify NAME [FLAGS]\n\n"
+      "  list    which datasets there are, and which are here\n"
+      "  get     download one, check it, unpack it\n"
+      "  verify  compare what is here with what was published\n");
+}
+
+bool asks_for_help(const std::string& word) {
+  return word == "--help" || word == "-h";
+}
+
+}  // namespace
+
+int run_data(const Arguments& arguments) {
+  const std::string verb = arguments.empty() ? "" : arguments[0];
+  if (asks_for_help(verb)) {
+    print_help();
+    return kSuccess;
+  }
+  if (verb == "list") return run_list(Arguments(arguments.begin() + 1, arguments.end()));
+  if (verb != "get" && verb != "verify")
+    throw UserError("capstan data needs to know what to do: list, get NAME or verify NAME");
+  const auto run = verb == "get" ? run_get : run_verify;
+  const std::string name = arguments.size() > 1 ? arguments[1] : "";
+  if (asks_for_help(name)) return run({}, {"--help"});
+  if (name.empty() || name.starts_with('-'))
+    throw UserError(fmt::format("capstan data {0} needs a dataset's name: capstan data {0} mnist", verb));
+  return run(fetch::find_entry(name), Arguments(arguments.begin() + 2, arguments.end()));
+}
+
+}  // namespace capstan::cli

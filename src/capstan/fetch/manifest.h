@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace capstan::fetch {
+
+// What was unpacked into a folder, kept there as a text file: a line per file with its SHA-256, its size in
+// bytes and its path.
+struct Manifest {
+  struct File {
+    std::string path;  // below the folder
+    std::uint64_t bytes = 0;
+    std::string checksum;  // "sha256:…"
+    friend bool operator==(const File&, const File&) = default;
+  };
+  std::vector<File> files;
+  friend bool operator==(const Manifest&, const Manifest&) = default;
+};
+
+inline constexpr const char* kManifestName = ".capstan-manifest";
+
+// Throws Failure where it cannot be written.
+void write_manifest(const std::filesystem::path& folder, const Manifest& manifest);
+// None where there is none, or what is there is none.
+std::optional<Manifest> read_manifest(const std::filesystem::path& folder);
+
+// One line for each file that is missing or has changed. Reads all of them.
+std::vector<std::string> compare(const std::filesystem::path& folder, const Manifest& manifest);
+
+}  // namespace capstan::fetch
