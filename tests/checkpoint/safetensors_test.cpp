@@ -85,6 +85,27 @@ TEST(Safetensors, WritesWhatAnotherReaderReads) {
   EXPECT_THAT(values, ::testing::ElementsAre(1, 2, 3, 4, 5, 6, -1));
 }
 
+TEST(Safetensors, WritesIntegersFirstAndAligned) {
+  const TemporaryFolder folder;
+  const std::vector<float> a = {1.5f}, n = {7}, m = {-1, 16777216};
+  write_safetensors(folder / "x",
+                    std::vector<TensorView>{{"a", {1}, a}, {"n", {}, n, true}, {"m", {2}, m, true}});
+  const auto bytes = contents(folder / "x");
+  std::uint64_t length = 0;
+  std::memcpy(&length, bytes.data(), 8);
+  const auto header = nlohmann::json::parse(bytes.substr(8, length));
+  EXPECT_EQ(header["n"],
+            (nlohmann::json{{"dtype", "I64"}, {"shape", nlohmann::json::array()}, {"data_offsets", {0, 8}}}));
+  EXPECT_EQ(header["m"], (nlohmann::json{{"dtype", "I64"}, {"shape", {2}}, {"data_offsets", {8, 24}}}));
+  EXPECT_EQ(header["a"], (nlohmann::json{{"dtype", "F32"}, {"shape", {1}}, {"data_offsets", {24, 28}}}));
+  std::int64_t integers[3];
+  std::memcpy(integers, bytes.data() + 8 + length, 24);
+  EXPECT_THAT(integers, ::testing::ElementsAre(7, -1, 16777216));
+  float value = 0;
+  std::memcpy(&value, bytes.data() + 8 + length + 24, 4);
+  EXPECT_EQ(value, 1.5f);
+}
+
 TEST(Safetensors, RoundTrip) {
   const TemporaryFolder folder;
   Safetensors file{{{"one", {2, 2}, {1, 2, 3, 4}}, {"none", {0}, {}}, {"two", {}, {5}}}, {{"seed", "1"}}};

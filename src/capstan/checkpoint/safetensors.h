@@ -11,8 +11,8 @@
 namespace capstan::checkpoint {
 
 // The safetensors file format: an 8-byte little-endian header length, a JSON header that names each tensor's
-// dtype, shape and place, then the bytes of the tensors one after the other. 32-bit floats are written; F64,
-// F16, BF16 and I64 are read too, and become 32-bit floats.
+// dtype, shape and place, then the bytes of the tensors one after the other. 32-bit floats and
+// 64-bit integers are written; F64, F16, BF16 and I64 are read too, and become 32-bit floats.
 
 using Metadata = std::map<std::string, std::string>;
 
@@ -21,10 +21,16 @@ struct TensorView {
   std::string name;
   std::vector<std::int64_t> dims;
   std::span<const float> values;  // as many as dims say
+  bool as_int64 = false;          // written as 64-bit integers: every value is one
 };
+// Aborts where a view breaks its promises.
+void check(const TensorView& view);
+// The values of an as_int64 tensor.
+std::vector<std::int64_t> int64_values(const TensorView& view);
 
-// Replaces `path` as a whole: readers see the old file or the new one, also after a crash. Throws UserError
-// and leaves what was there where the file cannot be written.
+// Integers come first in the file, where they are aligned; floats follow in the order given. Replaces `path`
+// as a whole: readers see the old file or the new one, also after a crash. Throws UserError and leaves what
+// was there where the file cannot be written.
 void write_safetensors(const std::filesystem::path& path, std::span<const TensorView> tensors,
                        const Metadata& metadata = {});
 

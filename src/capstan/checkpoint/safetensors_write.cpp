@@ -1,4 +1,6 @@
+#include <algorithm>
 #include <array>
+#include <cmath>
 
 #include <nlohmann/json.hpp>
 
@@ -14,12 +16,10 @@ std::string header_text(std::span<const TensorView> tensors, const Metadata& met
   if (!metadata.empty()) header["__metadata__"] = metadata;
   std::uint64_t at = 0;
   for (const auto& t : tensors) {
-    std::uint64_t elements = 1;
-    for (const auto d : t.dims) elements *= static_cast<std::uint64_t>(d);
-    CAPSTAN_CHECK(elements == t.values.size(), "as many values as the shape says");
+    check(t);
     CAPSTAN_CHECK(t.name != "__metadata__" && !header.contains(t.name), "a name of its own for each tensor");
-    const auto end = at + t.values.size_bytes();
-    header[t.name] = {{"dtype", "F32"}, {"shape", t.dims}, {"data_offsets", {at, end}}};
+    const auto end = at + t.values.size() * (t.as_int64 ? sizeof(std::int64_t) : sizeof(float));
+    header[t.name] = {{"dtype", t.as_int64 ? "I64" : "F32"}, {"shape", t.dims}, {"data_offsets", {at, end}}};
     at = end;
   }
   // Names may come from a file: bytes that are no UTF-8 are replaced rather than thrown at the caller.
@@ -30,8 +30,25 @@ std::string header_text(std::span<const TensorView> tensors, const Metadata& met
 
 }  // namespace
 
-void write_safetensors(const std::filesystem::path& path, std::span<const TensorView> tensors,
+void check(const TensorView& view) {
+  std::uint64_t elements = 1;
+  for (const auto d : view.dims) elements *= static_cast<std::uint64_t>(d);
+  CAPSTAN_CHECK(elements == view.values.size(), "as many values as the shape says");
+}
+
+std::vector<std::int64_t> int64_values(const TensorView& view) {
+  std::vector<std::int64_t> out;
+  for (const float v : view.values) {
+    CAPSTAN_CHECK(std::trunc(v) == v && std::abs(v) < 0x1p63f, "whole numbers in a tensor of integers");
+    out.push_back(static_cast<std::int64_t>(v));
+  }
+  return out;
+}
+
+void write_safetensors(const std::filesystem::path& path, std::span<const TensorView> given,
                        const Metadata& metadata) {
+  std::vector<TensorView> tensors(given.begin(), given.end());
+  std::ranges::stable_partition(tensors, &TensorView::as_int64);
   const auto header = header_text(tensors, metadata);
   std::array<std::byte, 8> length;
   for (std::size_t i = 0; i < length.size(); ++i)
@@ -39,7 +56,13 @@ void write_safetensors(const std::filesystem::path& path, std::span<const Tensor
   AtomicFile file(path);
   file.write(length);
   file.write(std::as_bytes(std::span(header)));
-  for (const auto& t : tensors) file.write(std::as_bytes(t.values));
+  for (const auto& t : tensors) {
+    if (t.as_int64) {
+      file.write(std::as_bytes(std::span<const std::int64_t>(int64_values(t))));
+    } else {
+      file.write(std::as_bytes(t.values));
+    }
+  }
   file.commit();
 }
 
