@@ -1,0 +1,128 @@
+#include "capstan/checkpoint/torch_file.h"
+
+#include <cstdio>
+#include <cstring>
+#include <numeric>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "capstan/base/user_error.h"
+#include "support/temporary_folder.h"
+#include "zip_reader.h"
+
+namespace capstan::checkpoint {
+namespace {
+
+using capstan::testing::contents;
+using capstan::testing::TemporaryFolder;
+using capstan::testing::zip_of;
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
+
+TEST(TorchFile, HasTheEntriesThatTorchSaves) {
+  const TemporaryFolder folder;
+  const std::vector<float> w = {1, -2.5f}, n = {300};
+  write_torch_file(folder / "x.pt", std::vector<TensorView>{{"w", {1, 2}, w}, {"n", {}, n, true}});
+  const auto bytes = contents(folder / "x.pt");
+  EXPECT_EQ(folder.files(), 1);
+
+  const auto entries = zip_of(bytes).entries();
+  std::vector<std::string> names;
+  for (const auto& e : entries) {
+    names.push_back(e.name);
+    EXPECT_EQ(e.data_at % 64, 0u) << e.name;
+  }
+  EXPECT_THAT(names, ::testing::ElementsAre("archive/data.pkl", "archive/byteorder", "archive/data/0",
+                                            "archive/data/1", "archive/version"));
+  const auto text = [&](std::size_t i) { return bytes.substr(entries[i].data_at, entries[i].bytes); };
+  EXPECT_EQ(text(1), "little");
+  EXPECT_EQ(text(2), std::string("\0\0\x80?\0\0\x20\xc0", 8));
+  EXPECT_EQ(text(3), std::string("\x2c\x01\0\0\0\0\0\0", 8));
+  EXPECT_EQ(text(4), "3\n");
+  // As Python's documentation of pickle's opcodes would have it.
+  const std::string dict = "ccollections\nOrderedDict\n)R";
+  const auto storage = [](const std::string& kind, char key, char elements) {
+    return std::string("((X\x07\0\0\0storage", 14) + "ctorch\n" + kind + "\nX" + std::string("\1\0\0\0", 4) +
+           key + std::string("X\3\0\0\0cpu", 8) + "K" + elements + "tQ" + std::string("K\0", 2);
+  };
+  EXPECT_EQ(text(0), "\x80\x02" + dict + "(" +                                                     //
+                         std::string("X\1\0\0\0w", 6) + "ctorch._utils\n_rebuild_tensor_v2\n" +    //
+                         storage("FloatStorage", '0', 2) + "(K\1K\2t(K\2K\1t\x89" + dict + "tR" +  //
+                         std::string("X\1\0\0\0n", 6) + "ctorch._utils\n_rebuild_tensor_v2\n" +    //
+                         storage("LongStorage", '1', 1) + "(t(t\x89" + dict + "tRu.");
+}
+
+TEST(TorchFile, SaysWhereItCannotBeWritten) {
+  EXPECT_THAT([] { write_torch_file("/no/such/folder/x.pt", {}); },
+              ThrowsMessage<UserError>(HasSubstr("/no/such/folder/x.pt")));
+}
+
+// What a command prints; empty where it fails.
+std::string output_of(const std::string& command) {
+  std::string out;
+  std::FILE* pipe = ::popen(command.c_str(), "r");
+  if (!pipe) return {};
+  char bytes[4096];
+  while (const auto n = std::fread(bytes, 1, sizeof bytes, pipe)) out.append(bytes, n);
+  return ::pclose(pipe) == 0 ? out : "";
+}
+
+// A Python that has torch.
+std::string python() {
+  for (const char* name : {"python3", "/usr/bin/python3"})
+    if (!output_of(std::string(name) + " -c 'import torch; print(1)' 2>/dev/null").empty()) return name;
+  return "";
+}
+
+TEST(TorchFile, IsWhatPyTorchReads) {
+  const auto program = python();
+  if (program.empty()) GTEST_SKIP() << "no python3 with torch";
+  const TemporaryFolder folder;
+  std::vector<float> large(3 * 4 * 50 * 120);
+  std::iota(large.begin(), large.end(), -1000.0f);
+  const std::vector<float> one = {-0.0625f}, count = {123456}, counts = {-3, 0, 70000}, none;
+  const std::vector<TensorView> tensors = {
+      {"conv.weight", {3, 4, 50, 120}, large},  // its storage needs a number of four bytes
+      {"scalar", {}, one},
+      {"bn.num_batches_tracked", {}, count, true},
+      {"counts", {3, 1}, counts, true},
+      {"empty", {0, 4}, none},
+      {"empty and wide", {0, 5'000'000'000}, none},  // its shape needs a number of more
+      {"vector", {1}, one},
+      {"\xc3\xbcn\xc3\xaf"
+       "code \"q\" 'p' \\ \n \xf0\x9f\x98\x80",
+       {1, 1, 1, 1, 1},
+       one},
+      {"", {1, 1}, one},
+      {"bad \xff", {1}, one},
+  };
+  write_torch_file(folder / "x.pt", tensors);
+  const auto line = output_of(program + " " CAPSTAN_SOURCE_DIR "/tests/checkpoint/print_state_dict.py " +
+                              (folder / "x.pt").string());
+  const auto rows = nlohmann::json::parse(line, nullptr, false);
+  ASSERT_TRUE(rows.is_array()) << line;
+  ASSERT_EQ(rows.size(), tensors.size());
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    const auto& t = tensors[i];
+    EXPECT_EQ(rows[i][0], i == 9 ? "bad \xef\xbf\xbd" : t.name);
+    EXPECT_EQ(rows[i][1], t.as_int64 ? "torch.int64" : "torch.float32") << t.name;
+    EXPECT_EQ(rows[i][2], t.dims) << t.name;
+    EXPECT_EQ(rows[i][3].get<std::vector<float>>(), std::vector<float>(t.values.begin(), t.values.end()))
+        << t.name;
+  }
+}
+
+TEST(TorchFile, OfNothingIsAnEmptyDict) {
+  const auto program = python();
+  if (program.empty()) GTEST_SKIP() << "no python3 with torch";
+  const TemporaryFolder folder;
+  write_torch_file(folder / "x.pt", {});
+  EXPECT_EQ(output_of(program + " " CAPSTAN_SOURCE_DIR "/tests/checkpoint/print_state_dict.py " +
+                      (folder / "x.pt").string()),
+            "[]\n");
+}
+
+}  // namespace
+}  // namespace capstan::checkpoint
