@@ -39,6 +39,10 @@ TEST(Train, DefaultsLearnDigitsAndLeaveARunFolder) {
                           "bytes_pulled",
                           "compute_seconds",
                           "communication_seconds",
+                          "data_seconds",
+                          "test_top5",
+                          "resumed_from",
+                          "checkpoint",
                           "lost_workers",
                           "dropped_pushes",
                           "staleness_mean",
@@ -46,7 +50,7 @@ TEST(Train, DefaultsLearnDigitsAndLeaveARunFolder) {
                           "run_dir"}) {
     EXPECT_TRUE(result.contains(key)) << key;
   }
-  EXPECT_EQ(result.size(), 24u);
+  EXPECT_EQ(result.size(), 28u);
   EXPECT_GE(result["test_accuracy"].get<double>(), 0.97);
   EXPECT_EQ(result["strategy"], "sync");
   EXPECT_EQ(result["workers"], 2);

@@ -19,7 +19,7 @@ nlohmann::json run_data(const DataOptions& options, const std::function<bool()>&
   const auto dataset = data::load(options.dataset);
   const auto& train = *dataset.train;
   data::Sampler sampler({train.count(), 1, options.batch}, 0, options.dataset.seed);
-  const auto per_epoch = sampler.steps_per_epoch();
+  const auto per_epoch = sampler.steps(0);
   const auto start = SteadyClock::now();
   const auto cpu_before = metrics::process_usage().cpu_seconds;
   const auto elapsed = [&] { return seconds(SteadyClock::now() - start); };

@@ -1,6 +1,7 @@
 #include "capstan/checkpoint/checkpoint.h"
 
 #include <algorithm>
+#include <cmath>
 #include <fstream>
 #include <iterator>
 #include <map>
@@ -122,16 +123,24 @@ std::uint64_t place(const Piece& piece, const TensorShape& tensor, std::uint64_t
 
 }  // namespace
 
+bool is_counter(const std::string& name) {
+  return name.ends_with("num_batches_tracked");
+}
+
 std::vector<Piece> write_shard(const fs::path& folder, const FlatLayout& layout, Shard& shard) {
   CAPSTAN_CHECK(!shard.arrays.empty() && shard.arrays.front().name == kWeights, "the weights first");
   std::vector<float> scratch;
   File weights{file_name("weights", shard), {}, {}};
   add_array(weights, layout, shard, shard.arrays.front(), scratch);
+  std::vector<float> statistics(shard.statistics.begin(), shard.statistics.end());
   for (std::size_t i = 0; i < shard.statistics_layout.tensors().size(); ++i) {
     const auto range = shard.statistics_layout.range(i);
     const auto& tensor = shard.statistics_layout.tensors()[i];
-    weights.add(kStatistics, tensor, {0, tensor.elements()},
-                shard.statistics.subspan(range.begin, range.size()));
+    const auto values = std::span(statistics).subspan(range.begin, range.size());
+    const bool counts = is_counter(tensor.name);
+    if (counts) std::ranges::transform(values, values.begin(), [](float v) { return std::round(v); });
+    weights.add(kStatistics, tensor, {0, tensor.elements()}, values);
+    weights.views.back().as_int64 = counts;
   }
   auto pieces = write(folder, std::move(weights));
   if (shard.arrays.size() == 1) return pieces;

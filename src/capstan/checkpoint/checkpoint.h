@@ -29,6 +29,9 @@ struct Shard {
   std::span<const float> statistics;
 };
 
+// A buffer that PyTorch keeps as a 64-bit integer.
+bool is_counter(const std::string& name);
+
 // Writes the shard's files into the folder and says what is where. Reorders the arrays in place: they are
 // of no use afterwards. Throws UserError where it cannot.
 std::vector<Piece> write_shard(const std::filesystem::path& folder, const FlatLayout& layout, Shard& shard);

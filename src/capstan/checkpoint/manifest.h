@@ -17,7 +17,7 @@ struct Piece {
   std::string array;           // "weights", "statistics", or one of the optimizer's
   std::string tensor;          // whose values these are
   Range elements;              // of the tensor in arena order; a whole tensor is in the file in C order
-  std::uint64_t checksum = 0;  // XXH3 of the bytes in the file
+  std::uint64_t checksum = 0;  // XXH3 of the values as 32-bit floats, in the order of the file
   friend bool operator==(const Piece&, const Piece&) = default;
 };
 

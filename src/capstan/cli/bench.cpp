@@ -30,7 +30,7 @@ void print_table(const nlohmann::json& r) {
              r.at("ok").get<bool>() ? "exactly what plain arithmetic gives" : "WRONG");
 }
 
-int run_wire(const Arguments& arguments) {
+int bench_wire(const Arguments& arguments) {
   bench::WireOptions options;
   bench::WireWorkerOptions worker;
   std::string servers;
@@ -91,7 +91,7 @@ int run_wire(const Arguments& arguments) {
   return kFailed;
 }
 
-int run_data(const Arguments& arguments) {
+int bench_data(const Arguments& arguments) {
   config::JobConfig job;
   bench::DataOptions options;
   bool json = false;
@@ -134,7 +134,7 @@ int run_data(const Arguments& arguments) {
 int run_bench(const Arguments& arguments) {
   if (!arguments.empty() && (arguments[0] == "wire" || arguments[0] == "data")) {
     const Arguments rest(arguments.begin() + 1, arguments.end());
-    return arguments[0] == "wire" ? run_wire(rest) : run_data(rest);
+    return arguments[0] == "wire" ? bench_wire(rest) : bench_data(rest);
   }
   if (!arguments.empty() && (arguments[0] == "--help" || arguments[0] == "-h")) {
     fmt::print(

@@ -148,6 +148,28 @@ void add_transport_flags(CLI::App& app, config::JobConfig& c) {
       ->group("Connection");
 }
 
+void add_checkpoint_flags(CLI::App& app, config::JobConfig& c) {
+  app.add_option(
+         "--checkpoint-every", c.checkpoint_every,
+         "Updates (500) or time (90s, 5m, 2h) between checkpoints, or never; one more is written at the end")
+      ->capture_default_str()
+      ->group("Checkpoints");
+  app.add_option_function<std::uint64_t>(
+         "--eval-freq", [&c](std::uint64_t steps) { c.checkpoint_every = fmt::format("{}", steps); },
+         "N: the same as --checkpoint-every N, in updates")
+      ->check(whole_number_in(1, 1'000'000'000'000))
+      ->option_text("N")
+      ->group("Checkpoints");
+  app.add_option("--keep", c.keep, "How many of them to keep")
+      ->check(whole_number_in(1, 1'000'000))
+      ->capture_default_str()
+      ->group("Checkpoints");
+  app.add_option("--resume", c.resume,
+                 "Go on from a checkpoint: its folder, a run's folder (its newest good one), or auto")
+      ->option_text("auto|PATH")
+      ->group("Checkpoints");
+}
+
 void add_listen_flags(CLI::App& app, config::JobConfig& c) {
   app.add_option("--listen", c.listen, "HOST:PORT to listen on; port 0 picks a free one")
       ->capture_default_str()

@@ -31,7 +31,8 @@ void add_model_flags(CLI::App& app, config::JobConfig& config);     // network, 
 void add_data_flags(CLI::App& app, config::JobConfig& config);      // the dataset's part of them
 void add_strategy_flags(CLI::App& app, config::JobConfig& config);  // strategy, workers, servers, max steps
 void add_optimizer_flags(CLI::App& app, config::OptimizerConfig& config);
-void add_transport_flags(CLI::App& app, config::JobConfig& config);  // transport, token file
-void add_listen_flags(CLI::App& app, config::JobConfig& config);     // listen, join timeout
+void add_transport_flags(CLI::App& app, config::JobConfig& config);   // transport, token file
+void add_checkpoint_flags(CLI::App& app, config::JobConfig& config);  // how often, how many, where from
+void add_listen_flags(CLI::App& app, config::JobConfig& config);      // listen, join timeout
 
 }  // namespace capstan::cli

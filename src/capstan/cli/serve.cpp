@@ -8,6 +8,7 @@
 #include "capstan/cli/commands.h"
 #include "capstan/cli/flags.h"
 #include "capstan/cli/output.h"
+#include "capstan/cli/resume.h"
 #include "capstan/cli/signals.h"
 #include "capstan/client/connector.h"
 #include "capstan/server/server.h"
@@ -111,6 +112,10 @@ int run_serve(const Arguments& arguments) {
       ->capture_default_str()
       ->group("Job");
   add_optimizer_flags(app, options.job.optimizer);
+  app.add_option("--train-dir", options.job.train_dir,
+                 "Run folder that takes the checkpoints (default: none are written)")
+      ->group("Checkpoints");
+  add_checkpoint_flags(app, options.job);
   app.add_flag("--json", options.json, "Print the result as one JSON object");
   app.add_flag("--verbose,-v", options.verbose, "Log who joins and leaves");
   if (!parse_flags(app, arguments)) return kSuccess;
@@ -132,6 +137,13 @@ int run_serve(const Arguments& arguments) {
   server_options.threads = options.job.threads_per_server();
   server_options.token = cluster::find_token(options.job.token_file);
   server_options.join_timeout = from_seconds(options.job.join_timeout);
+  const auto every = config::CheckpointEvery::parse(options.job.checkpoint_every);
+  if (every.steps > 0 || every.seconds > 0)
+    server_options.checkpoints = {options.job.train_dir, every.steps, from_seconds(every.seconds),
+                                  options.job.keep};
+  std::vector<std::string> complaints;
+  if (auto resumed = find_resume(options.job, complaints)) server_options.resume = std::move(resumed->from);
+  for (const auto& complaint : complaints) log->warn("{}", complaint);
 
   transport::EventLoop loop;
   const auto connector = client::make_connector(client::parse_transport(options.job.transport));

@@ -14,10 +14,12 @@
 #include "capstan/cli/job_dataset.h"
 #include "capstan/cli/network.h"
 #include "capstan/cli/output.h"
+#include "capstan/cli/resume.h"
 #include "capstan/cli/train_job.h"
 #include "capstan/client/connector.h"
 #include "capstan/launch/child.h"
 #include "capstan/models/arena.h"
+#include "capstan/models/buffers.h"
 #include "capstan/optimizer/optimizer.h"
 #include "capstan/strategy/strategy.h"
 #include "capstan/training/threads.h"
@@ -49,7 +51,7 @@ std::string versions() {
 // What a run would need, without running it.
 void print_dry_run(const config::JobConfig& config, const data::Dataset& dataset, const FlatLayout& layout,
                    bool json) {
-  const auto plan = plan_steps(config, dataset.train->count());
+  const auto plan = plan_steps(config, dataset.train->count(), nullptr);
   const auto model = layout.bytes();
   const auto state =
       static_cast<std::uint64_t>(optimizer::Optimizer(config.optimizer.options(), {}).state_tensors());
@@ -96,6 +98,18 @@ void print_dry_run(const config::JobConfig& config, const data::Dataset& dataset
   if (!config.token_file.empty()) arguments.push_back("--token-file=" + config.token_file.string());
   if (json) arguments.emplace_back("--json");
   become("capstan-torch", arguments);
+}
+
+// A checkpoint of another network or another training set is not gone on from.
+void check_resumed(const Resumed& resumed, const FlatLayout& layout, const data::Dataset& dataset,
+                   const config::JobConfig& config) {
+  const auto& from = resumed.from.manifest;
+  const auto folder = resumed.from.folder.string();
+  if (const auto difference = layout.difference(FlatLayout(from.parameters)); !difference.empty())
+    throw UserError(fmt::format("{} is of another network than {}: {}", folder, config.network, difference));
+  if (from.samples > 0 && (from.samples != dataset.train->count() || from.seed != config.seed))
+    throw UserError(fmt::format("{} was trained on {} samples with seed {}; here are {} samples and seed {}",
+                                folder, from.samples, from.seed, dataset.train->count(), config.seed));
 }
 
 void check(config::JobConfig& config, ByHand& place) {
@@ -146,6 +160,7 @@ int run_train(const Arguments& arguments) {
           "File (mode 0600) with the job's token (default: a fresh one;\n"
           "with --rank: $CAPSTAN_TOKEN)");
   add_listen_flags(app, config);
+  add_checkpoint_flags(app, config);
   app.add_option("--train-dir", config.train_dir, "Run folder (default: runs/<time>-<network>-<dataset>)")
       ->group("Output");
   app.add_option("--log-interval", config.log_interval,
@@ -184,7 +199,14 @@ int run_train(const Arguments& arguments) {
   auto dataset = data::load(dataset_options(config));
   auto model = training::make_network(network_options(config), dataset.train->shape(), config.batch_size);
   const auto layout = models::layout_of(*model);
-  const auto plan = plan_steps(config, dataset.train->count());
+  const auto buffer_layout = models::buffer_layout_of(*model);
+  std::vector<std::string> complaints;
+  auto resumed = find_resume(config, complaints);
+  for (const auto& complaint : complaints)
+    say(fmt::format("capstan: {}: taking the checkpoint before it", complaint));
+  if (resumed) check_resumed(*resumed, layout, dataset, config);
+  if (resumed && config.train_dir.empty()) config.train_dir = resumed->run;
+  const auto plan = plan_steps(config, dataset.train->count(), resumed ? &resumed->from.manifest : nullptr);
   (void)config.optimizer.schedule(plan.total);  // wrong schedules end here
   if (dry_run) {
     print_dry_run(config, dataset, layout, json);
@@ -198,12 +220,20 @@ int run_train(const Arguments& arguments) {
       std::move(dataset),
       std::move(model),
       layout,
-      metrics::RunFolder(config.train_dir, fmt::format("{}-{}", config.network, config.dataset)),
+      buffer_layout,
+      metrics::RunFolder(config.train_dir, fmt::format("{}-{}", config.network, config.dataset),
+                         resumed.has_value()),
+      plan,
+      resumed ? std::optional(resumed->from) : std::nullopt,
       interrupts,
       token,
       !by_hand};
   context.folder.write("config.toml", config.to_toml());
   context.folder.write("versions.json", versions());
+  if (resumed) {
+    say(fmt::format("going on from step {}: {}", plan.start.value, resumed->from.folder.string()));
+    context.folder.append(json_line(nlohmann::ordered_json{{"kind", "resume"}, {"step", plan.start.value}}));
+  }
   bool interrupted = false;
   const auto result =
       config.is_single() ? train_alone(context, interrupted) : train_with_servers(context, interrupted);
@@ -216,7 +246,10 @@ int run_train(const Arguments& arguments) {
   }
   if (!context.folder.is_complete())
     say(fmt::format("capstan: {}/metrics.jsonl is not complete: is the disk full?", result.run_dir));
-  if (interrupted) say("interrupted: the weights so far are saved");
+  if (interrupted)
+    say(result.checkpoint == result.steps && result.steps > 0
+            ? fmt::format("interrupted: --resume {} goes on", result.run_dir)
+            : "interrupted: the weights so far are saved");
   if (!std::isfinite(result.test.loss))
     say("the loss is not a finite number: training has diverged; a smaller --lr may help");
   return interrupted ? kInterrupted : kSuccess;

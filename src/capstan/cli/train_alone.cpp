@@ -3,12 +3,14 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "capstan/cli/alone_checkpoints.h"
 #include "capstan/cli/job_dataset.h"
 #include "capstan/cli/network.h"
 #include "capstan/cli/progress.h"
 #include "capstan/cli/train_job.h"
 #include "capstan/cli/weights_file.h"
 #include "capstan/data/partition.h"
+#include "capstan/models/buffers.h"
 #include "capstan/training/evaluate.h"
 #include "capstan/training/single.h"
 
@@ -16,7 +18,9 @@ namespace capstan::cli {
 
 TrainResult train_alone(TrainContext& context, bool& interrupted) {
   const auto& config = context.config;
-  const auto plan = plan_steps(config, context.dataset.train->count());
+  const auto& plan = context.plan;
+  const optimizer::Optimizer rule(config.optimizer.options(), config.optimizer.schedule(plan.total));
+  AloneCheckpoints checkpoints(context, rule);
   Progress progress(plan.total, config.log_interval);
   const auto uneven = data::describe_uneven({context.dataset.train->count(), 1, config.batch_size});
   if (!uneven.empty()) progress.say(uneven);
@@ -48,16 +52,25 @@ TrainResult train_alone(TrainContext& context, bool& interrupted) {
     epoch_samples += static_cast<double>(step.samples);
     if (progress.due()) progress.show(status);
   };
+  callbacks.on_update = [&](const training::SingleState& state) {
+    const auto before = checkpoints.newest();
+    checkpoints.updated(state);
+    if (checkpoints.newest() != before)
+      progress.say(fmt::format("checkpoint at step {}", checkpoints.newest()));
+  };
+  callbacks.on_end = [&](const training::SingleState& state) { checkpoints.ended(state); };
   training::Evaluation last;
   callbacks.on_epoch = [&](std::uint64_t, std::span<const float>, models::Model& model) {
     last = test_now(model, status.version.value);
     last_epoch_loss = epoch_samples > 0 ? epoch_loss / epoch_samples : 0;
     epoch_loss = epoch_samples = 0;
   };
-  const auto trained = training::train_single(
-      {network_options(config), config.batch_size, config.epochs, config.max_steps, config.seed,
-       config.optimizer.options(), config.optimizer.schedule(plan.total), config.threads_per_loader()},
-      context.dataset, callbacks);
+  const auto trained =
+      training::train_single({network_options(config), config.batch_size, config.epochs, config.max_steps,
+                              config.seed, config.optimizer.options(), config.optimizer.schedule(plan.total),
+                              config.threads_per_loader(), checkpoints.start()},
+                             context.dataset, callbacks);
+  if (!checkpoints.error().empty()) progress.say("a checkpoint could not be written: " + checkpoints.error());
   interrupted = trained.stopped;
   say_unreadable(*context.dataset.train, "training");
   TrainResult result;
@@ -66,7 +79,11 @@ TrainResult train_alone(TrainContext& context, bool& interrupted) {
   result.train_loss = epoch_samples > 0 ? epoch_loss / epoch_samples : last_epoch_loss;
   result.test = epoch_samples > 0 || last.samples == 0 ? test_now(*trained.model, trained.steps) : last;
   result.run_dir = context.folder.path().string();
-  write_weights(context.folder.path() / "weights.safetensors", context.layout, trained.weights);
+  result.data_seconds = trained.data_seconds;
+  result.checkpoint = checkpoints.newest();
+  if (context.resume) result.resumed(context.resume->manifest, context.dataset.train->count());
+  write_weights(context.folder.path() / "weights.safetensors", context.layout, trained.weights,
+                context.buffer_layout, models::copy_buffers_out(*trained.model));
   return result;
 }
 

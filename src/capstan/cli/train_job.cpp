@@ -27,9 +27,13 @@ namespace {
 constexpr auto kLookInterval = std::chrono::milliseconds(50);
 constexpr auto kEndPatience = std::chrono::seconds(5);
 
-std::vector<std::string> serve_arguments(const config::JobConfig& config, const StepPlan& plan) {
-  auto arguments = config::serve_arguments(config, plan.total);
-  arguments.push_back(fmt::format("--loss-window={}", std::min<std::uint64_t>(plan.per_epoch, 1'000'000)));
+// Every process is given the folder; only the first server looks at it.
+std::vector<std::string> serve_arguments(const TrainContext& context) {
+  auto arguments = config::serve_arguments(context.config, context.plan.total);
+  arguments.push_back(
+      fmt::format("--loss-window={}", std::min<std::uint64_t>(context.plan.per_epoch, 1'000'000)));
+  arguments.push_back("--train-dir=" + context.folder.path().string());
+  if (context.resume) arguments.push_back("--resume=" + context.resume->folder.string());
   return arguments;
 }
 
@@ -45,8 +49,8 @@ class Supervisor {
   explicit Supervisor(TrainContext& context)
       : context_(context),
         config_(context.config),
-        plan_(plan_steps(config_, context.dataset.train->count())),
-        job_({config_.servers, serve_arguments(config_, plan_), config_.listen, context.token,
+        plan_(context.plan),
+        job_({config_.servers, serve_arguments(context), config_.listen, context.token,
               context.folder.path()}),
         progress_(plan_.total, config_.log_interval),
         evaluator_(std::move(context.model), context.layout, *context.dataset.test) {}
@@ -62,6 +66,7 @@ class Supervisor {
       if (auto lost = observer_->poll(SteadyClock::now() + kLookInterval); !lost.is_ok()) server_lost(lost);
     }
     interrupted = interrupted_at_.has_value();
+    await_checkpoint();
     return finish();
   }
 
@@ -89,14 +94,24 @@ class Supervisor {
       arguments.insert(arguments.end(), more.begin(), more.end());
       job_.start_worker(arguments);
     }
-    next_epoch_ = 1;
     ask_for_epoch();
   }
 
+  // The next whole epoch; the last one is the end itself, which is evaluated with whatever the run has come
+  // to.
   void ask_for_epoch() {
-    const auto at = next_epoch_ * plan_.per_epoch;
-    // The last one is the end itself, which is evaluated with whatever the run has come to.
-    if (at < plan_.total) observer_->request_weights(context_.layout, Version{at});
+    while (next_epoch_ < plan_.epochs.size() && plan_.epochs[next_epoch_].end <= evaluated_version_.value)
+      ++next_epoch_;
+    if (next_epoch_ == plan_.epochs.size() || plan_.epochs[next_epoch_].end >= plan_.total) return;
+    observer_->request_weights(context_.layout, Version{plan_.epochs[next_epoch_].end},
+                               context_.buffer_layout);
+  }
+
+  // Servers write what was reached before they end.
+  void await_checkpoint() {
+    if (status_.saving) progress_.say("writing the last checkpoint (Ctrl-C to leave it)");
+    const auto asked = context_.interrupts.count();
+    while (status_.saving && context_.interrupts.count() == asked) look();
   }
 
   void look() {
@@ -117,10 +132,11 @@ class Supervisor {
       if (state == wire::WorkerState::kLost)
         say_lost(rank, said_here_[rank] || context_.starts_workers ? "no sign of life" : "it did not come");
     }
+    say_checkpoints();
     if (!evaluator_.busy()) {
       if (auto snapshot = observer_->take_weights(); snapshot && !status_.finished) {
         evaluated_version_ = snapshot->version;
-        evaluator_.start(std::move(snapshot->weights));
+        evaluator_.start(std::move(snapshot->weights), snapshot->statistics);
       }
     }
     if (const auto test = evaluator_.poll()) epoch_done(*test);
@@ -138,7 +154,6 @@ class Supervisor {
 
   void epoch_done(const training::Evaluation& test) {
     record_epoch(evaluated_version_, test);
-    ++next_epoch_;
     ask_for_epoch();
   }
 
@@ -164,6 +179,20 @@ class Supervisor {
     say_lost(ended.index,
              ended.exit.text() + (ended.last_words.empty() ? "" : ", it said: " + ended.last_words));
     observer_->worker_died(WorkerId{static_cast<std::uint32_t>(ended.index)});
+  }
+
+  void say_checkpoints() {
+    if (status_.checkpoint != said_checkpoint_) {
+      said_checkpoint_ = status_.checkpoint;
+      context_.folder.append(
+          json_line(nlohmann::ordered_json{{"kind", "checkpoint"}, {"step", said_checkpoint_.value}}));
+      if (!status_.finished) progress_.say(fmt::format("checkpoint at step {}", said_checkpoint_.value));
+    }
+    if (status_.checkpoint_error != said_checkpoint_error_) {
+      said_checkpoint_error_ = status_.checkpoint_error;
+      if (!said_checkpoint_error_.empty())
+        progress_.say("a checkpoint could not be written: " + said_checkpoint_error_);
+    }
   }
 
   // Who starts workers by hand wants to see them arrive.
@@ -203,16 +232,19 @@ class Supervisor {
     result.take(status_, context_.dataset.train->count());
     result.train_loss = status_.loss;
     result.run_dir = context_.folder.path().string();
+    result.checkpoint = status_.checkpoint.value;
+    if (context_.resume) result.resumed(context_.resume->manifest, context_.dataset.train->count());
     if (result.lost_workers == config_.workers) {
       throw Failure(kLost,
                     fmt::format("all {} workers are lost after {} updates; see {}/{}-0.log", config_.workers,
                                 result.steps, result.run_dir, context_.starts_workers ? "worker" : "server"));
     }
-    auto last = observer_->pull(context_.layout, status_.version);
+    auto last = observer_->pull(context_.layout, status_.version, context_.buffer_layout);
     if (!last) server_lost(last.status());
     observer_.reset();
-    write_weights(context_.folder.path() / "weights.safetensors", context_.layout, last->weights);
-    evaluator_.start(std::move(last->weights));
+    write_weights(context_.folder.path() / "weights.safetensors", context_.layout, last->weights,
+                  context_.buffer_layout, last->statistics);
+    evaluator_.start(std::move(last->weights), last->statistics);
     result.test = evaluator_.wait();
     record_epoch(last->version, result.test);
     for (std::uint32_t rank = 0; rank < job_.workers(); ++rank) {
@@ -239,8 +271,10 @@ class Supervisor {
   training::BackgroundEvaluator evaluator_;
   std::unique_ptr<client::Observer> observer_;
   wire::StatusReport status_;
-  std::uint64_t next_epoch_ = 1;
-  Version evaluated_version_;
+  std::size_t next_epoch_ = 0;
+  Version evaluated_version_ = context_.plan.start;
+  Version said_checkpoint_ = context_.plan.start;
+  std::string said_checkpoint_error_;
   std::optional<TimePoint> interrupted_at_;
   std::vector<bool> said_here_ = std::vector<bool>(config_.workers);
   std::vector<bool> said_lost_ = std::vector<bool>(config_.workers);
@@ -248,20 +282,9 @@ class Supervisor {
 
 }  // namespace
 
-StepPlan plan_steps(const config::JobConfig& config, std::uint64_t samples) {
-  const auto workers = config.is_single() ? 1 : config.workers;
-  const auto steps = data::Partition{samples, workers, config.batch_size}.steps_per_epoch();
-  const auto merged =
-      config.is_single() ? 1 : strategy::parse(config.strategy, workers)->pushes_per_update(workers);
-  const auto pushes = steps * workers;
-  StepPlan plan{std::max<std::uint64_t>(1, pushes / merged), (pushes * config.epochs + merged - 1) / merged};
-  if (config.max_steps > 0) plan.total = std::min(plan.total, config.max_steps);
-  return plan;
-}
-
 void record_evaluation(metrics::RunFolder& folder, Progress& progress, Version version, const StepPlan& plan,
                        const training::Evaluation& test) {
-  const double epoch = static_cast<double>(version.value) / static_cast<double>(plan.per_epoch);
+  const double epoch = plan.epoch_of(version);
   progress.say(fmt::format("epoch {:g}  step {}  test accuracy {:.2f} %  test loss {:.4f}",
                            std::round(1000 * epoch) / 1000, version.value, 100 * test.accuracy, test.loss));
   folder.append(json_line(nlohmann::ordered_json{{"kind", "evaluation"},

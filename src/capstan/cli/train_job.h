@@ -1,7 +1,9 @@
 #pragma once
 
+#include "capstan/checkpoint/run_checkpoints.h"
 #include "capstan/cli/progress.h"
 #include "capstan/cli/signals.h"
+#include "capstan/cli/step_plan.h"
 #include "capstan/cli/train_result.h"
 #include "capstan/cluster/token.h"
 #include "capstan/data/dataset.h"
@@ -17,7 +19,10 @@ struct TrainContext {
   data::Dataset dataset;
   std::unique_ptr<models::Model> model;  // for evaluation
   FlatLayout layout;
+  FlatLayout buffer_layout;
   metrics::RunFolder folder;
+  StepPlan plan;
+  std::optional<checkpoint::Found> resume;  // what the run goes on from
   Interrupts& interrupts;
   cluster::Token token;
   bool starts_workers = true;  // else they are started by hand, and awaited
@@ -30,13 +35,6 @@ TrainResult train_with_servers(TrainContext& context, bool& interrupted);
 
 // Trains in this process.
 TrainResult train_alone(TrainContext& context, bool& interrupted);
-
-// Updates of one pass over the data, and of the whole run, while no worker is lost.
-struct StepPlan {
-  std::uint64_t per_epoch = 0;
-  std::uint64_t total = 0;
-};
-StepPlan plan_steps(const config::JobConfig& config, std::uint64_t samples);
 
 // Tells the user, and the run's record, how good the weights of a version are.
 void record_evaluation(metrics::RunFolder& folder, Progress& progress, Version version, const StepPlan& plan,

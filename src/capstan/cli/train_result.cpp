@@ -19,13 +19,19 @@ void TrainResult::take(const wire::StatusReport& s, std::uint64_t training_sampl
   dropped_pushes = s.dropped_pushes;
   staleness_mean = s.staleness_mean;
   staleness_max = s.staleness_max;
-  compute_seconds = communication_seconds = 0;
+  compute_seconds = communication_seconds = data_seconds = 0;
   for (const auto& w : s.workers) {
     compute_seconds += w.compute_seconds / static_cast<double>(s.workers.size());
     communication_seconds += w.wait_seconds / static_cast<double>(s.workers.size());
+    data_seconds += w.data_seconds / static_cast<double>(s.workers.size());
   }
   lost_workers = static_cast<std::uint64_t>(
       std::ranges::count(s.workers, wire::WorkerState::kLost, &wire::WorkerRow::state));
+}
+
+void TrainResult::resumed(const checkpoint::Manifest& from, std::uint64_t training_samples) {
+  resumed_from = from.version.value;
+  epochs += static_cast<double>(from.trained_samples) / static_cast<double>(training_samples);
 }
 
 std::string TrainResult::json() const {
@@ -45,14 +51,18 @@ std::string TrainResult::json() const {
                                           {"train_loss", train_loss},
                                           {"test_loss", test.loss},
                                           {"test_accuracy", test.accuracy},
+                                          {"test_top5", test.top5},
                                           {"bytes_pushed", bytes_pushed},
                                           {"bytes_pulled", bytes_pulled},
                                           {"compute_seconds", compute_seconds},
                                           {"communication_seconds", communication_seconds},
+                                          {"data_seconds", data_seconds},
                                           {"lost_workers", lost_workers},
                                           {"dropped_pushes", dropped_pushes},
                                           {"staleness_mean", staleness_mean},
                                           {"staleness_max", staleness_max},
+                                          {"resumed_from", resumed_from},
+                                          {"checkpoint", checkpoint},
                                           {"run_dir", run_dir}});
 }
 
@@ -60,14 +70,17 @@ std::string TrainResult::summary() const {
   std::string out;
   out += fmt::format("{} on {}: test accuracy {:.2f} %, test loss {:.4f}, train loss {:.4f}\n",
                      config.network, config.dataset, 100 * test.accuracy, test.loss, train_loss);
-  out += fmt::format("{} updates ({:.1f} epochs) in {:.1f} s: {:.0f} samples/s\n", steps, epochs, seconds,
+  out += fmt::format("{} updates ({:.1f} epochs){} in {:.1f} s: {:.0f} samples/s\n", steps, epochs,
+                     resumed_from > 0 ? fmt::format(", {} of them now,", steps - resumed_from) : "", seconds,
                      samples_per_second);
   if (!config.is_single()) {
-    const double busy = compute_seconds + communication_seconds;
+    const double busy = compute_seconds + communication_seconds + data_seconds;
     out += fmt::format("{}, {}, {}{}: workers computed {:.0f} % of the time\n", config.strategy,
                        counted(config.workers, "worker"), counted(config.servers, "server"),
                        transport == "auto" ? "" : " over " + transport,
                        busy > 0 ? 100 * compute_seconds / busy : 0);
+    out += fmt::format("a worker waited {:.1f} s for the others and the server, {:.1f} s for data\n",
+                       communication_seconds, data_seconds);
     out += fmt::format("{:.1f} MB pushed, {:.1f} MB pulled (as if sent, where memory is shared)\n",
                        static_cast<double>(bytes_pushed) / 1e6, static_cast<double>(bytes_pulled) / 1e6);
     if (staleness_max > 0)

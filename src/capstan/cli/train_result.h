@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <string>
 
+#include "capstan/checkpoint/manifest.h"
 #include "capstan/config/job_config.h"
 #include "capstan/training/evaluate.h"
 #include "capstan/wire/messages.h"
@@ -25,10 +26,15 @@ struct TrainResult {
   std::uint64_t dropped_pushes = 0;
   double staleness_mean = 0;
   std::uint64_t staleness_max = 0;
+  double data_seconds = 0;         // that a worker waited for its samples, in the mean
+  std::uint64_t resumed_from = 0;  // version of the checkpoint it began with; 0 for none
+  std::uint64_t checkpoint = 0;    // version of the newest checkpoint; 0 for none
   std::string run_dir;
 
   // Takes over what the servers counted.
   void take(const wire::StatusReport& status, std::uint64_t training_samples);
+  // Adds what was trained before the checkpoint.
+  void resumed(const checkpoint::Manifest& from, std::uint64_t training_samples);
   std::string json() const;
   std::string summary() const;
 };

@@ -17,6 +17,7 @@
 #include "capstan/client/connector.h"
 #include "capstan/cluster/token.h"
 #include "capstan/models/arena.h"
+#include "capstan/models/buffers.h"
 #include "capstan/training/evaluate.h"
 #include "capstan/training/threads.h"
 #include "capstan/training/worker.h"
@@ -93,7 +94,8 @@ int run_work(const Arguments& arguments) {
   link.index = rank;
   link.connect_timeout = from_seconds(connect_timeout);
   auto joined = client::WorkerClient::join(
-      link, client::make_connector(client::parse_transport(job.transport)), layout, flat);
+      link, client::make_connector(client::parse_transport(job.transport)), layout, flat,
+      {models::buffer_layout_of(*model), {dataset.train->count(), job.seed, job.batch_size}});
   if (!joined)
     throw Failure(joined.status().code() == StatusCode::kRefused ? kWrongUsage : kLost,
                   joined.status().message());
@@ -106,7 +108,7 @@ int run_work(const Arguments& arguments) {
   say_unreadable(*dataset.train, "training");
   if (!save.empty()) {
     models::copy_parameters_out(*model, layout, flat);
-    write_weights(save, layout, flat);
+    write_weights(save, layout, flat, models::buffer_layout_of(*model), models::copy_buffers_out(*model));
   }
   const auto test = training::evaluate(*model, *dataset.test, job.threads_per_loader());
   if (json) {

@@ -1,6 +1,8 @@
 #include "capstan/config/job_config.h"
 
 #include <algorithm>
+#include <charconv>
+#include <cmath>
 #include <limits>
 #include <sstream>
 
@@ -90,6 +92,24 @@ optimizer::Schedule OptimizerConfig::schedule(std::uint64_t total_steps) const {
   return optimizer::Schedule::parse(lr_schedule, warmup, total_steps);
 }
 
+CheckpointEvery CheckpointEvery::parse(const std::string& text) {
+  const auto fail = [&] {
+    throw UserError(fmt::format(
+        "--checkpoint-every {}: must be a number of updates (500), a time (90s, 5m, 2h) or never", text));
+  };
+  if (text == "never") return {};
+  double value = 0;
+  const auto* const end = text.data() + text.size();
+  const auto [at, error] = std::from_chars(text.data(), end, value);
+  if (error != std::errc{} || !(value > 0) || !(value <= 1e12)) fail();
+  const std::string_view unit(at, end);
+  if (unit == "s") return {0, value};
+  if (unit == "m") return {0, 60 * value};
+  if (unit == "h") return {0, 3600 * value};
+  if (!unit.empty() || value != std::floor(value)) fail();
+  return {static_cast<std::uint64_t>(value), 0};
+}
+
 unsigned JobConfig::worker_threads() const {
   return threads > 0 ? threads : std::max(1u, usable_cores() / (is_single() ? 1 : workers));
 }
@@ -124,6 +144,7 @@ void JobConfig::validate() const {
   }
   if (!is_single()) (void)strategy::parse(strategy, workers);
   (void)optimizer.options();
+  (void)CheckpointEvery::parse(checkpoint_every);
 }
 
 std::string JobConfig::to_toml() const {
@@ -141,7 +162,9 @@ std::string JobConfig::to_toml() const {
                                    setting("device", device),
                                    setting("threads", worker_threads()),
                                    setting("server-threads", threads_per_server()),
-                                   setting("transport", transport)};
+                                   setting("transport", transport),
+                                   setting("checkpoint-every", checkpoint_every),
+                                   setting("keep", keep)};
   add_model_settings(settings, *this);
   const auto rule = optimizer_settings(optimizer);
   settings.insert(settings.end(), rule.begin(), rule.end());
@@ -160,11 +183,16 @@ std::string JobConfig::to_toml() const {
 
 std::vector<std::string> serve_arguments(const JobConfig& c, std::uint64_t total_steps) {
   auto settings = optimizer_settings(c.optimizer);
-  const std::vector<Setting> more = {
-      setting("workers", c.workers),       setting("servers", c.servers),
-      setting("strategy", c.strategy),     setting("max-steps", c.max_steps),
-      setting("total-steps", total_steps), setting("server-threads", c.threads_per_server()),
-      setting("transport", c.transport),   setting("join-timeout", c.join_timeout)};
+  const std::vector<Setting> more = {setting("workers", c.workers),
+                                     setting("servers", c.servers),
+                                     setting("strategy", c.strategy),
+                                     setting("max-steps", c.max_steps),
+                                     setting("total-steps", total_steps),
+                                     setting("server-threads", c.threads_per_server()),
+                                     setting("transport", c.transport),
+                                     setting("join-timeout", c.join_timeout),
+                                     setting("checkpoint-every", c.checkpoint_every),
+                                     setting("keep", c.keep)};
   settings.insert(settings.end(), more.begin(), more.end());
   return as_arguments(settings);
 }

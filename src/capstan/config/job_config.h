@@ -29,6 +29,14 @@ struct OptimizerConfig {
   optimizer::Schedule schedule(std::uint64_t total_steps) const;
 };
 
+// How often a checkpoint is written: after so many updates, or so much time.
+struct CheckpointEvery {
+  std::uint64_t steps = 0;
+  double seconds = 0;
+  // "500" (updates), "90s", "5m", "2h", "never". Throws UserError.
+  static CheckpointEvery parse(const std::string& text);
+};
+
 // What a job needs to know; every field is a flag of the same name and a key of a configuration file.
 struct JobConfig {
   std::string network = "lenet";
@@ -57,6 +65,9 @@ struct JobConfig {
   double join_timeout = 120;  // seconds after which workers that have not come are left out
   std::filesystem::path token_file;
   std::filesystem::path train_dir;
+  std::string checkpoint_every = "5m";
+  std::uint32_t keep = 3;   // checkpoints
+  std::string resume;       // auto, a run's folder or a checkpoint's; empty: begin anew
   double log_interval = 0;  // seconds between progress lines; 0: 0.2 on a terminal, 2 elsewhere
 
   bool is_single() const { return strategy == "single"; }

@@ -27,7 +27,7 @@ std::filesystem::path fresh_folder(const std::string& name) {
 
 }  // namespace
 
-RunFolder::RunFolder(const std::filesystem::path& folder, const std::string& name) {
+RunFolder::RunFolder(const std::filesystem::path& folder, const std::string& name, bool goes_on) {
   try {
     if (folder.empty()) {
       path_ = fresh_folder(name);
@@ -39,10 +39,11 @@ RunFolder::RunFolder(const std::filesystem::path& folder, const std::string& nam
     throw UserError(
         fmt::format("cannot make the run folder {}: {}", error.path1().string(), error.code().message()));
   }
-  if (std::filesystem::exists(path_ / kMetrics)) {
-    throw UserError(fmt::format("{} holds a run already: choose another --train-dir", path_.string()));
+  if (!goes_on && std::filesystem::exists(path_ / kMetrics)) {
+    throw UserError(
+        fmt::format("{} holds a run already: choose another --train-dir, or --resume auto", path_.string()));
   }
-  metrics_.open(path_ / kMetrics);
+  metrics_.open(path_ / kMetrics, std::ios::app);
   if (!metrics_) throw UserError(fmt::format("cannot write {}", (path_ / kMetrics).string()));
 }
 

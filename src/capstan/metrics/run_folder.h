@@ -11,8 +11,8 @@ namespace capstan::metrics {
 class RunFolder {
  public:
   // Makes `folder`, or `runs/<time>-<name>` where it is empty. Throws UserError where it cannot be made or
-  // holds a run already: nothing is overwritten.
-  RunFolder(const std::filesystem::path& folder, const std::string& name);
+  // holds a run already: nothing is overwritten. With `goes_on` the run in it is continued.
+  RunFolder(const std::filesystem::path& folder, const std::string& name, bool goes_on = false);
 
   const std::filesystem::path& path() const { return path_; }
   // Throws UserError where the file cannot be written, for example on a full disk.

@@ -2,6 +2,7 @@
 
 #include "capstan/base/check.h"
 #include "capstan/models/arena.h"
+#include "capstan/models/buffers.h"
 
 namespace capstan::training {
 
@@ -13,10 +14,11 @@ BackgroundEvaluator::~BackgroundEvaluator() {
   if (busy()) running_.wait();
 }
 
-void BackgroundEvaluator::start(std::vector<float> weights) {
+void BackgroundEvaluator::start(std::vector<float> weights, std::span<const float> statistics) {
   CAPSTAN_CHECK(!busy(), "one evaluation at a time");
   weights_ = std::move(weights);
   models::bind_parameters(*model_, layout_, weights_.data());
+  models::copy_buffers_in(*model_, statistics);
   running_ = std::async(std::launch::async, [this] { return evaluate(*model_, test_); });
 }
 

@@ -3,6 +3,7 @@
 #include <future>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "capstan/base/flat_layout.h"
@@ -20,7 +21,8 @@ class BackgroundEvaluator {
   ~BackgroundEvaluator();
 
   bool busy() const { return running_.valid(); }
-  void start(std::vector<float> weights);
+  // `statistics` are the model's buffers, flat; an empty array leaves them as they are.
+  void start(std::vector<float> weights, std::span<const float> statistics = {});
   // The result, once it is there.
   std::optional<Evaluation> poll();
   Evaluation wait();

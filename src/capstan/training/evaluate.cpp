@@ -34,7 +34,7 @@ data::BatchSequence in_order(std::size_t count, std::size_t batch) {
 Evaluation evaluate(models::Model& model, const data::ImageSource& source, unsigned loader_threads) {
   const at::NoGradGuard no_grad;
   Evaluation result;
-  std::int64_t right = 0;
+  std::int64_t right = 0, among_five = 0;
   model.train(false);
   Loader loader(source, loader_threads, in_order(source.count(), batch_size(source.shape())));
   while (result.samples < source.count()) {
@@ -43,12 +43,15 @@ Evaluation evaluate(models::Model& model, const data::ImageSource& source, unsig
     result.loss +=
         at::cross_entropy_loss(logits, batch.labels).item<float>() * static_cast<double>(batch.size());
     right += logits.argmax(1).eq(batch.labels).sum().item<std::int64_t>();
+    const auto likeliest = std::get<1>(logits.topk(std::min<std::int64_t>(5, logits.size(1)), 1));
+    among_five += likeliest.eq(batch.labels.unsqueeze(1)).sum().item<std::int64_t>();
     result.samples += static_cast<std::uint64_t>(batch.size());
   }
   model.train(true);
   if (result.samples > 0) {
     result.loss /= static_cast<double>(result.samples);
     result.accuracy = static_cast<double>(right) / static_cast<double>(result.samples);
+    result.top5 = static_cast<double>(among_five) / static_cast<double>(result.samples);
   }
   return result;
 }

@@ -3,6 +3,7 @@
 #include "capstan/base/time.h"
 #include "capstan/data/partition.h"
 #include "capstan/models/arena.h"
+#include "capstan/models/buffers.h"
 #include "capstan/models/gradient_arena.h"
 #include "capstan/store/dense_shard.h"
 #include "capstan/training/loader.h"
@@ -31,32 +32,45 @@ SingleResult train_single(const SingleOptions& options, const data::Dataset& dat
   models::GradientArena arena(*model, layout, gradients);
   const optimizer::Optimizer rule(options.optimizer, options.schedule);
   store::DenseShard shard(result.weights, rule);
-  data::Sampler sampler({dataset.train->count(), 1, options.batch_size}, 0, options.seed);
+  const auto first = options.start.value_or(SingleStart{});
+  if (first.load) first.load(result.weights, shard.mutable_state());
+  models::copy_buffers_in(*model, first.statistics);
+  result.steps = first.version.value;
+  data::Sampler sampler({dataset.train->count(), 1, options.batch_size}, 0, options.seed, first.legs);
   Loader loader(*dataset.train, options.loader_threads,
                 batches_of(sampler, 0, sampler.total_steps(options.epochs)));
 
+  const auto state = [&]() -> SingleState {
+    return {{result.steps}, result.steps - first.version.value, result.samples, shard, *model};
+  };
+  const auto ends_now = [&] {
+    if (options.max_steps > 0 && result.steps >= options.max_steps) return true;
+    result.stopped = callbacks.stop && callbacks.stop->load(std::memory_order_relaxed);
+    return result.stopped;
+  };
   const auto start = SteadyClock::now();
-  for (std::uint64_t epoch = 0; epoch < options.epochs; ++epoch) {
+  bool ended = false;
+  for (std::uint64_t epoch = 0; epoch < options.epochs && !ended; ++epoch) {
     for (std::uint64_t i = 0; i < sampler.steps(epoch); ++i) {
-      if (options.max_steps > 0 && result.steps == options.max_steps) return result;
-      if (callbacks.stop && callbacks.stop->load(std::memory_order_relaxed)) {
-        result.stopped = true;
-        return result;
-      }
+      ended = ends_now();
+      if (ended) break;
       const auto step_start = SteadyClock::now();
       const auto step = compute_gradients(*model, arena, loader.next());
       apply(shard, result.steps, arena.gradients());
       ++result.steps;
       result.samples += step.samples;
       result.data_seconds += loader.wait_seconds();
+      if (callbacks.on_update) callbacks.on_update(state());
       const auto now = SteadyClock::now();
       result.seconds = seconds(now - start);
       if (callbacks.on_step) {
         callbacks.on_step({result.steps, epoch, step.loss, step.samples, seconds(now - step_start)});
       }
     }
-    if (callbacks.on_epoch) callbacks.on_epoch(epoch, result.weights, *model);
+    if (callbacks.on_epoch && !ended && sampler.steps(epoch) > 0)
+      callbacks.on_epoch(epoch, result.weights, *model);
   }
+  if (callbacks.on_end) callbacks.on_end(state());
   return result;
 }
 

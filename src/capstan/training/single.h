@@ -4,16 +4,29 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
+#include <vector>
 
+#include "capstan/base/data_leg.h"
 #include "capstan/base/flat_layout.h"
 #include "capstan/data/dataset.h"
 #include "capstan/models/model.h"
 #include "capstan/optimizer/optimizer.h"
+#include "capstan/store/dense_shard.h"
 #include "capstan/store/zeroed_array.h"
 #include "capstan/training/network.h"
 
 namespace capstan::training {
+
+// Where an earlier run stopped.
+struct SingleStart {
+  Version version;
+  std::vector<DataLeg> legs;
+  std::vector<float> statistics;
+  // Fills the weights and the optimizer's state.
+  std::function<void(std::span<float> weights, std::vector<std::span<float>> state)> load;
+};
 
 struct SingleOptions {
   NetworkOptions network;
@@ -24,6 +37,16 @@ struct SingleOptions {
   optimizer::Options optimizer;
   optimizer::Schedule schedule;
   unsigned loader_threads = 1;  // where images take work
+  std::optional<SingleStart> start = {};
+};
+
+// The run after an update, to be looked at while nothing changes it.
+struct SingleState {
+  Version version;
+  std::uint64_t steps = 0;    // since its start
+  std::uint64_t samples = 0;  // likewise
+  const store::DenseShard& shard;
+  models::Model& model;
 };
 
 struct SingleStep {
@@ -39,6 +62,8 @@ struct SingleCallbacks {
   std::function<void(const SingleStep&)> on_step;
   // After each whole epoch; the model is bound to the weights.
   std::function<void(std::uint64_t epoch, std::span<const float> weights, models::Model& model)> on_epoch;
+  std::function<void(const SingleState&)> on_update;
+  std::function<void(const SingleState&)> on_end;
   const std::atomic<bool>* stop = nullptr;  // looked at before each step
 };
 

@@ -1,0 +1,106 @@
+#include "capstan/cli/alone_checkpoints.h"
+
+#include <thread>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "capstan/base/user_error.h"
+#include "capstan/checkpoint/checkpoint.h"
+#include "capstan/models/buffers.h"
+
+namespace capstan::cli {
+namespace {
+
+checkpoint::CheckpointOptions options_of(const TrainContext& context) {
+  const auto every = config::CheckpointEvery::parse(context.config.checkpoint_every);
+  if (every.steps == 0 && every.seconds == 0) return {};
+  return {context.folder.path(), every.steps, from_seconds(every.seconds), context.config.keep};
+}
+
+}  // namespace
+
+AloneCheckpoints::AloneCheckpoints(const TrainContext& context, const optimizer::Optimizer& rule)
+    : context_(context),
+      rule_(rule),
+      background_([this](std::function<void()> function) {
+        const std::lock_guard lock(mutex_);
+        delivered_.push_back(std::move(function));
+      }),
+      checkpointer_(options_of(context), context.plan.start, background_, [] {}) {
+  checkpoint::mark_running(context.folder.path());
+}
+
+std::optional<training::SingleStart> AloneCheckpoints::start() const {
+  if (!context_.resume) return {};
+  const auto& [folder, manifest] = *context_.resume;
+  if (manifest.state != rule_.state_names())
+    throw UserError(fmt::format("{} was made with {}, and cannot be gone on from with {}", folder.string(),
+                                manifest.optimizer, optimizer::name(rule_.options().kind)));
+  return training::SingleStart{
+      manifest.version, manifest.legs, checkpoint::load_statistics(folder, manifest),
+      [this](std::span<float> weights, std::vector<std::span<float>> state) {
+        std::vector<checkpoint::NamedArray> arrays = {{"weights", weights}};
+        const auto names = rule_.state_names();
+        for (std::size_t i = 0; i < state.size(); ++i) arrays.push_back({names[i], state[i]});
+        checkpoint::load(context_.resume->folder, context_.resume->manifest, {0, weights.size()}, arrays);
+      }};
+}
+
+void AloneCheckpoints::updated(const training::SingleState& state) {
+  run_delivered();
+  if (checkpointer_.is_due(state.version)) begin(state);
+}
+
+void AloneCheckpoints::ended(const training::SingleState& state) {
+  const auto wait = [&] {
+    while (checkpointer_.is_saving()) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+      run_delivered();
+    }
+  };
+  wait();
+  if (!options_of(context_).is_on()) return;
+  if (!checkpointer_.has_tried(state.version)) begin(state);
+  wait();
+  checkpoint::mark_finished(context_.folder.path(), state.version, "finished");
+}
+
+void AloneCheckpoints::begin(const training::SingleState& state) {
+  checkpoint::Manifest m;
+  if (context_.resume) {
+    m.legs = context_.resume->manifest.legs;
+    m.trained_samples = context_.resume->manifest.trained_samples;
+  }
+  m.version = state.version;
+  m.parameters = context_.layout.tensors();
+  m.strategy = context_.config.strategy;
+  m.optimizer = std::string(optimizer::name(rule_.options().kind));
+  m.state = rule_.state_names();
+  m.schedule = context_.config.optimizer.lr_schedule;
+  m.learning_rate = rule_.learning_rate(state.version);
+  m.samples = context_.dataset.train->count();
+  m.seed = context_.config.seed;
+  m.trained_samples += state.samples;
+  m.legs.push_back({context_.config.batch_size, {state.steps}});
+  checkpointer_.begin(std::move(m), 1);
+
+  const auto snapshot = std::make_shared<checkpoint::Snapshot>(
+      static_cast<std::size_t>(rule_.state_tensors() + 1), context_.layout.size());
+  const auto destinations = snapshot->destinations();
+  for (std::size_t chunk = 0; chunk < state.shard.chunks(); ++chunk)
+    state.shard.save_chunk(chunk, destinations);
+  checkpointer_.take_snapshot(state.version, snapshot, {0, context_.layout.size()});
+  checkpointer_.take_statistics(context_.buffer_layout, models::copy_buffers_out(state.model));
+}
+
+void AloneCheckpoints::run_delivered() {
+  std::deque<std::function<void()>> ready;
+  {
+    const std::lock_guard lock(mutex_);
+    ready.swap(delivered_);
+  }
+  for (const auto& function : ready) function();
+}
+
+}  // namespace capstan::cli
