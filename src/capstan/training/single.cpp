@@ -55,6 +55,7 @@ SingleResult train_single(const SingleOptions& options, const data::Dataset& dat
       ended = ends_now();
       if (ended) break;
       const auto step_start = SteadyClock::now();
+      seed_step(options.seed, WorkerId{0}, {result.steps});
       const auto step = compute_gradients(*model, arena, loader.next());
       apply(shard, result.steps, arena.gradients());
       ++result.steps;

@@ -1,8 +1,20 @@
 #include "capstan/training/step.h"
 
+#include <ATen/Context.h>
+
+#include "capstan/base/random.h"
 #include "capstan/base/time.h"
 
 namespace capstan::training {
+namespace {
+
+constexpr std::uint64_t kDomain = 0x64726f706f7574;  // keeps these random numbers apart from others
+
+}  // namespace
+
+void seed_step(std::uint64_t seed, WorkerId worker, Version version) {
+  at::manual_seed(derive_seed({kDomain, seed, worker.value, version.value}));
+}
 
 StepResult compute_gradients(models::Model& model, models::GradientArena& arena, const Batch& batch) {
   const auto start = SteadyClock::now();

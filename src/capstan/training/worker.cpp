@@ -36,6 +36,7 @@ Result<WorkerResult> run_worker(client::WorkerClient& client, models::Model& mod
   Loader loader(train, options.loader_threads, batches_of(sampler, first, total));
   for (auto step = first; step < total; ++step) {
     if (update->stop || (options.stop && options.stop->load(std::memory_order_relaxed))) break;
+    seed_step(options.seed, client.rank(), update->version);
     const auto computed = compute_gradients(model, arena, loader.next());
     update = client.push_pull({static_cast<std::uint32_t>(computed.samples),
                                static_cast<float>(computed.loss), computed.seconds, loader.wait_seconds()});
