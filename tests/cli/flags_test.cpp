@@ -75,6 +75,17 @@ class ConfigFile : public ::testing::Test {
 
 // ---- values ----
 
+TEST(Flags, TheNetworksOwnAreRead) {
+  const Command none({});
+  EXPECT_EQ(none.job.num_classes, 0u);
+  EXPECT_EQ(none.job.init_seed, std::nullopt);
+  const Command all({"--num_classes=7", "--image-size", "64", "--init-seed=0", "--weights=w.safetensors"});
+  EXPECT_EQ(all.job.num_classes, 7u);
+  EXPECT_EQ(all.job.image_size, 64u);
+  EXPECT_EQ(all.job.init_seed, 0u);
+  EXPECT_EQ(all.job.weights, "w.safetensors");
+}
+
 TEST(Flags, NumbersAreFiniteAndInTheirRange) {
   EXPECT_EQ(error({"--join-timeout", "nan"}), "--join-timeout nan: should be a number from 0.1 to 1000000");
   for (const std::string wrong : {"inf", "-inf", "1e400", "0", "1e7", "fast", "3s", " 3", "0.1.2"}) {

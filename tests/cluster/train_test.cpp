@@ -145,6 +145,12 @@ TEST(Train, WrongInputIsOneLineThatSaysWhatWouldBeRight) {
       {{"--augment=flip"}, "crop-flip"},
       {{"--augment=resized-crop"}, "crop-flip"},
       {{"--dataset=synthetic:3x32x32:10"}, "1x28x28"},
+      {{"--network=resnet18", "--batch-size=1"}, "--batch-size must be at least 2"},
+      {{"--network=vgg16"}, "at least 32x32"},
+      {{"--num-classes=9"}, "the dataset has 10"},
+      {{"--image-size=7"}, "8 to 1024"},
+      {{"--weights=/nowhere.safetensors"}, "/nowhere.safetensors"},
+      {{"--weights=" + config.string()}, "wrong.toml"},
       {{"--optimizer=adma"}, "adam"},
       {{"--lr=-1"}, "lr"},
       {{"--lr=fast"}, "fast"},
@@ -165,6 +171,22 @@ TEST(Train, WrongInputIsOneLineThatSaysWhatWouldBeRight) {
     EXPECT_EQ(std::count(errors.begin(), errors.end(), '\n'), 1) << errors;
     EXPECT_EQ(run.json()["ok"], false) << run.output();
     EXPECT_FALSE(fs::exists(folder / "run"));
+  }
+}
+
+// The weights a run leaves are those the next begins with, in this process and in others.
+TEST(Train, BeginsWithGivenWeights) {
+  const Folder folder;
+  Program first(folder, train(folder / "first", {"--max-steps=40"}));
+  ASSERT_EQ(first.exit_code(), 0) << first.errors();
+  const auto weights = "--weights=" + (folder / "first" / "weights.safetensors").string();
+  const double reached = first.json()["test_loss"];
+  for (const std::string strategy : {"single", "sync"}) {
+    const auto next = folder / strategy;
+    Program second(folder, train(next, {weights, "--strategy=" + strategy, "--max-steps=1", "--lr=1e-9"}));
+    ASSERT_EQ(second.exit_code(), 0) << second.errors();
+    EXPECT_NEAR(second.json()["test_loss"], reached, 1e-4 * reached) << strategy;
+    EXPECT_THAT(text_of(next / "config.toml"), HasSubstr("weights = "));
   }
 }
 
