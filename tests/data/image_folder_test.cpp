@@ -77,6 +77,7 @@ TEST_F(ImageFolder, ListsClassesAndFilesInOrder) {
   EXPECT_THAT(listing.classes, ElementsAre("ant", "bee", "cat"));
   EXPECT_THAT(listing.files, ElementsAre("ant/deep/grey.PNG", "ant/progressive.jpg", "ant/upright.jpeg",
                                          "bee/photo.JPG", "bee/rgb.png", "cat/palette.png"));
+  EXPECT_EQ(list_folder(folder_ / "train/").files, listing.files);
   const auto dataset = load(options());
   EXPECT_EQ(dataset.train->shape(), (ImageShape{3, 24, 24, 3}));
   EXPECT_EQ(dataset.train->count(), 6u);

@@ -60,6 +60,7 @@ TEST(Prefetcher, GivesEveryBatchInTurnWithAnyNumberOfThreads) {
       ASSERT_TRUE(batch);
       ASSERT_EQ(batch->labels.size(), n);
       ASSERT_EQ(batch->images.size(), 3 * n);
+      EXPECT_EQ(reinterpret_cast<std::uintptr_t>(batch->images.data()) % 64, 0u);
       for (std::size_t i = 0; i < n; ++i) {
         const auto sample = (11 * n + 5 * i) % 1000;
         EXPECT_EQ(batch->labels[i], static_cast<std::int64_t>(sample % 7));

@@ -22,13 +22,21 @@ bool is_hidden(const fs::path& path) {
   return path.filename().string().starts_with('.');
 }
 
+// Calls take(entry) for everything in a folder, below it where the iterator is a recursive one.
+template <class Iterator, class Take>
+void for_each_entry(const fs::path& folder, Take take) {
+  try {
+    for (const auto& entry : Iterator(folder)) take(entry);
+  } catch (const fs::filesystem_error& error) {
+    throw UserError(fmt::format("cannot read the folder {}: {}", folder.string(), error.code().message()));
+  }
+}
+
 std::vector<std::string> class_folders(const fs::path& folder) {
   std::vector<std::string> classes;
-  std::error_code error;
-  for (const auto& entry : fs::directory_iterator(folder, error)) {
+  for_each_entry<fs::directory_iterator>(folder, [&](const fs::directory_entry& entry) {
     if (entry.is_directory() && !is_hidden(entry.path())) classes.push_back(entry.path().filename().string());
-  }
-  if (error) throw UserError(fmt::format("cannot read the folder {}: {}", folder.string(), error.message()));
+  });
   if (classes.empty())
     throw UserError(fmt::format("{}: there is no folder in it; each class needs one", folder.string()));
   std::ranges::sort(classes);
@@ -43,17 +51,14 @@ std::size_t FolderListing::class_of(std::size_t file) const {
 
 FolderListing list_folder(const fs::path& folder) {
   FolderListing listing{folder, class_folders(folder), {}, {}};
+  const auto prefix = (folder / "").native().size();
   for (const auto& name : listing.classes) {
     const auto begin = listing.files.size();
     listing.class_begin.push_back(begin);
-    std::error_code error;
-    for (const auto& entry : fs::recursive_directory_iterator(folder / name, error)) {
-      if (entry.is_regular_file() && is_image(entry.path()) && !is_hidden(entry.path()))
-        listing.files.push_back(entry.path().lexically_relative(folder).string());
-    }
-    if (error)
-      throw UserError(
-          fmt::format("cannot read the folder {}: {}", (folder / name).string(), error.message()));
+    for_each_entry<fs::recursive_directory_iterator>(folder / name, [&](const fs::directory_entry& entry) {
+      if (is_image(entry.path()) && !is_hidden(entry.path()) && entry.is_regular_file())
+        listing.files.push_back(entry.path().native().substr(prefix));
+    });
     if (listing.files.size() == begin) {
       throw UserError(
           fmt::format("{}: there is no image of this class (.jpg, .jpeg or .png)", (folder / name).string()));

@@ -1,11 +1,17 @@
 #include "capstan/data/prefetcher.h"
 
 #include <algorithm>
+#include <new>
 #include <utility>
 
 #include "capstan/base/check.h"
 
 namespace capstan::data {
+namespace {
+
+constexpr std::size_t kAlignment = 64;
+
+}  // namespace
 
 Prefetcher::Prefetcher(const ImageSource& source, unsigned threads, BatchSequence sequence)
     : source_(source), sequence_(std::move(sequence)), threads_count_(threads) {
@@ -60,7 +66,9 @@ void Prefetcher::order_more() {
     }
     const auto floats = batch->samples.size() * source_.shape().pixels();
     if (batch->room < floats) {
-      batch->images = std::make_unique_for_overwrite<float[]>(floats);
+      const auto bytes = (floats * sizeof(float) + kAlignment - 1) / kAlignment * kAlignment;
+      batch->images.reset(static_cast<float*>(std::aligned_alloc(kAlignment, bytes)));
+      if (!batch->images) throw std::bad_alloc();
       batch->room = floats;
     }
     batch->begun = batch->rendered = 0;

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
+#include <cstdlib>
 #include <deque>
 #include <exception>
 #include <functional>
@@ -48,13 +49,16 @@ class Prefetcher {
   std::optional<Rendered> next();
 
  private:
+  struct Free {
+    void operator()(float* memory) const { std::free(memory); }
+  };
   struct Batch {
     std::uint64_t epoch = 0;
     std::vector<std::uint32_t> samples;
     std::vector<std::int64_t> labels;
-    std::unique_ptr<float[]> images;
-    std::size_t room = 0;   // floats in `images`
-    std::size_t begun = 0;  // guarded by mutex_, as are the two below
+    std::unique_ptr<float[], Free> images;  // on a cache line's boundary, as libtorch's own tensors are
+    std::size_t room = 0;                   // floats in `images`
+    std::size_t begun = 0;                  // guarded by mutex_, as are the two below
     std::size_t rendered = 0;
     std::exception_ptr failure;
   };
