@@ -9,6 +9,7 @@ int run_serve(const Arguments& arguments);
 int run_models(const Arguments& arguments);
 int run_bench(const Arguments& arguments);
 int run_data(const Arguments& arguments);
+int run_inspect(const Arguments& arguments);
 int run_doctor(const Arguments& arguments);
 int run_train(const Arguments& arguments);
 int run_work(const Arguments& arguments);

@@ -26,6 +26,7 @@ constexpr Command kCommands[] = {
     {"data", "list, get and verify datasets", nullptr},
     {"models", "the networks that can be trained, and their tensors", run_models},
     {"bench", "wire: push and pull of a model; data: decoding and augmenting", run_bench},
+    {"inspect", "what is in a checkpoint; export it as a PyTorch state dict", run_inspect},
     {"doctor", "what this machine offers, what is missing, and how to mend it", run_doctor},
 };
 

@@ -92,6 +92,7 @@ std::vector<Sized> all(std::uint32_t side, std::uint32_t classes) {
 }  // namespace
 
 int run_models(const Arguments& arguments) {
+  std::string name;
   std::uint32_t classes = 0, side = 0;
   bool json = false;
   CLI::App app(
@@ -111,12 +112,12 @@ int run_models(const Arguments& arguments) {
       ->check(whole_number_in(0, 1024))
       ->capture_default_str();
   app.add_flag("--json", json, "Print one JSON object");
-  const bool named = !arguments.empty() && !arguments[0].starts_with("-");
-  if (!parse_flags(app, Arguments(arguments.begin() + (named ? 1 : 0), arguments.end()))) return kSuccess;
+  app.add_option("NAME", name, "Show this network's tensors");
+  if (!parse_flags(app, arguments)) return kSuccess;
 
   std::vector<Sized> list;
-  if (named) {
-    list.emplace_back(layouts::find_network(arguments[0]), side, classes);
+  if (!name.empty()) {
+    list.emplace_back(layouts::find_network(name), side, classes);
   } else {
     list = all(side, classes);
   }
@@ -124,7 +125,7 @@ int run_models(const Arguments& arguments) {
     auto models = nlohmann::ordered_json::array();
     for (const auto& s : list) models.push_back(s.json());
     fmt::print("{}\n", json_line(nlohmann::ordered_json{{"ok", true}, {"models", std::move(models)}}));
-  } else if (named) {
+  } else if (!name.empty()) {
     print_tensors(list.front());
   } else {
     print_table(list);

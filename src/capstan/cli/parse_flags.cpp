@@ -48,8 +48,9 @@ constexpr Rival kRivals[] = {
   throw UserError(message);
 }
 
-const std::string& name(const CLI::Option& option) {
-  return option.get_lnames().front();
+// Without dashes; that of what needs no flag is in capitals.
+std::string name(const CLI::Option& option) {
+  return option.get_lnames().empty() ? option.get_name(true) : option.get_lnames().front();
 }
 
 bool is_switch(const CLI::Option& option) {
@@ -102,6 +103,13 @@ CLI::Option* find_flag(CLI::App& app, std::string flag) {
   return app.get_option_no_throw(flag);
 }
 
+// What a command takes without a flag; null for none.
+CLI::Option* positional(CLI::App& app) {
+  for (auto* option : app.get_options())
+    if (option->get_positional()) return option;
+  return nullptr;
+}
+
 // "-vq" → -v and -q, where both are switches of the command.
 std::vector<Given> read_letters(CLI::App& app, const std::string& word) {
   std::vector<Given> out;
@@ -123,6 +131,12 @@ bool asks_for_help(const Arguments& arguments) {
 std::vector<Given> read_arguments(CLI::App& app, const Arguments& arguments) {
   std::vector<Given> out;
   for (auto word = arguments.begin(); word != arguments.end(); ++word) {
+    if (auto* place = positional(app); place && !word->starts_with("-")) {
+      if (std::ranges::any_of(out, [&](const Given& given) { return given.option == place; }))
+        unknown(app, *word);
+      out.push_back({place, *word, ""});
+      continue;
+    }
     const auto equals = word->find('=');
     auto* option = find_flag(app, word->substr(0, equals));
     if (!option) {
@@ -256,7 +270,7 @@ class HelpFormatter final : public CLI::Formatter {
     return out + wrapped(make_option_desc(option), indent) + "\n";
   }
   std::string make_option_opts(const CLI::Option* option) const override {
-    if (is_switch(*option)) return "";
+    if (is_switch(*option) || option->get_positional()) return "";
     if (!option->get_option_text().empty()) return " " + option->get_option_text();
     const auto type = kind(*option);
     return type == "UINT" ? " N" : type == "FLOAT" ? " X" : " " + type;
@@ -352,7 +366,8 @@ bool parse_flags(CLI::App& app, const Arguments& arguments) {
     if (last != all.rend()) {
       apply(*last);
     } else if (option->get_required()) {
-      fail(fmt::format("--{} is required (see capstan {} --help)", name(*option), app.get_name()));
+      fail(fmt::format("{}{} is required (see capstan {} --help)", option->get_positional() ? "" : "--",
+                       name(*option), app.get_name()));
     }
   }
   return true;

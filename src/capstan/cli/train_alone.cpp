@@ -3,12 +3,12 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "capstan/checkpoint/model_file.h"
 #include "capstan/cli/alone_checkpoints.h"
 #include "capstan/cli/job_dataset.h"
 #include "capstan/cli/network.h"
 #include "capstan/cli/progress.h"
 #include "capstan/cli/train_job.h"
-#include "capstan/cli/weights_file.h"
 #include "capstan/data/partition.h"
 #include "capstan/models/buffers.h"
 #include "capstan/training/evaluate.h"
@@ -82,8 +82,8 @@ TrainResult train_alone(TrainContext& context, bool& interrupted) {
   result.data_seconds = trained.data_seconds;
   result.checkpoint = checkpoints.newest();
   if (context.resume) result.resumed(context.resume->manifest, context.dataset.train->count());
-  write_weights(context.folder.path() / "weights.safetensors", context.layout, trained.weights,
-                context.buffer_layout, models::copy_buffers_out(*trained.model));
+  checkpoint::write_model(context.folder.path() / "weights.safetensors", context.layout, trained.weights,
+                          context.buffer_layout, models::copy_buffers_out(*trained.model));
   return result;
 }
 

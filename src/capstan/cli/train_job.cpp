@@ -9,11 +9,11 @@
 #include <signal.h>
 
 #include "capstan/base/user_error.h"
+#include "capstan/checkpoint/model_file.h"
 #include "capstan/cli/command.h"
 #include "capstan/cli/job_dataset.h"
 #include "capstan/cli/output.h"
 #include "capstan/cli/progress.h"
-#include "capstan/cli/weights_file.h"
 #include "capstan/client/connector.h"
 #include "capstan/client/observer.h"
 #include "capstan/data/partition.h"
@@ -242,8 +242,8 @@ class Supervisor {
     auto last = observer_->pull(context_.layout, status_.version, context_.buffer_layout);
     if (!last) server_lost(last.status());
     observer_.reset();
-    write_weights(context_.folder.path() / "weights.safetensors", context_.layout, last->weights,
-                  context_.buffer_layout, last->statistics);
+    checkpoint::write_model(context_.folder.path() / "weights.safetensors", context_.layout, last->weights,
+                            context_.buffer_layout, last->statistics);
     evaluator_.start(std::move(last->weights), last->statistics);
     result.test = evaluator_.wait();
     record_epoch(last->version, result.test);

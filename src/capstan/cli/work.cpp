@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "capstan/base/user_error.h"
+#include "capstan/checkpoint/model_file.h"
 #include "capstan/cli/commands.h"
 #include "capstan/cli/device.h"
 #include "capstan/cli/flags.h"
@@ -13,7 +14,6 @@
 #include "capstan/cli/network.h"
 #include "capstan/cli/output.h"
 #include "capstan/cli/signals.h"
-#include "capstan/cli/weights_file.h"
 #include "capstan/client/connector.h"
 #include "capstan/cluster/token.h"
 #include "capstan/models/arena.h"
@@ -108,7 +108,8 @@ int run_work(const Arguments& arguments) {
   say_unreadable(*dataset.train, "training");
   if (!save.empty()) {
     models::copy_parameters_out(*model, layout, flat);
-    write_weights(save, layout, flat, models::buffer_layout_of(*model), models::copy_buffers_out(*model));
+    checkpoint::write_model(save, layout, flat, models::buffer_layout_of(*model),
+                            models::copy_buffers_out(*model));
   }
   const auto test = training::evaluate(*model, *dataset.test, job.threads_per_loader());
   if (json) {
