@@ -12,6 +12,7 @@ int run_data(const Arguments& arguments);
 int run_inspect(const Arguments& arguments);
 int run_doctor(const Arguments& arguments);
 int run_train(const Arguments& arguments);
+int run_eval(const Arguments& arguments);
 int run_work(const Arguments& arguments);
 int run_describe(const Arguments& arguments);
 

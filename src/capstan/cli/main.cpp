@@ -23,6 +23,7 @@ constexpr Command kCommands[] = {
     {"train", "run a whole job on this machine: servers, workers, run folder", nullptr},
     {"serve", "one parameter server, by hand", run_serve},
     {"work", "one worker, by hand", nullptr},
+    {"eval", "watch a run and evaluate each checkpoint on the test set", nullptr},
     {"data", "list, get and verify datasets", nullptr},
     {"models", "the networks that can be trained, and their tensors", run_models},
     {"bench", "wire: push and pull of a model; data: decoding and augmenting", run_bench},

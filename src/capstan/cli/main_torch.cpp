@@ -7,7 +7,10 @@ namespace capstan::cli {
 namespace {
 
 constexpr Command kCommands[] = {
-    {"train", "", run_train}, {"work", "", run_work}, {"describe", "", run_describe},  // for doctor
+    {"train", "", run_train},
+    {"work", "", run_work},
+    {"eval", "", run_eval},
+    {"describe", "", run_describe},  // for doctor
 };
 
 }  // namespace

@@ -139,7 +139,7 @@ void check(config::JobConfig& config, ByHand& place) {
 int run_train(const Arguments& arguments) {
   config::JobConfig config;
   ByHand place;
-  bool json = false, dry_run = false;
+  bool json = false, dry_run = false, evaluator = false;
   CLI::App app(
       "Trains a network with a parameter server on this machine: starts servers and\n"
       "workers, shows progress, evaluates each epoch, and leaves a run folder.\n\n"
@@ -161,6 +161,9 @@ int run_train(const Arguments& arguments) {
           "with --rank: $CAPSTAN_TOKEN)");
   add_listen_flags(app, config);
   add_checkpoint_flags(app, config);
+  app.add_flag("--evaluator", evaluator,
+               "Start capstan eval beside the job: it evaluates each checkpoint and links the best")
+      ->group("Checkpoints");
   app.add_option("--train-dir", config.train_dir, "Run folder (default: runs/<time>-<network>-<dataset>)")
       ->group("Output");
   app.add_option("--log-interval", config.log_interval,
@@ -227,7 +230,8 @@ int run_train(const Arguments& arguments) {
       resumed ? std::optional(resumed->from) : std::nullopt,
       interrupts,
       token,
-      !by_hand};
+      !by_hand,
+      evaluator};
   context.folder.write("config.toml", config.to_toml());
   context.folder.write("versions.json", versions());
   if (resumed) {

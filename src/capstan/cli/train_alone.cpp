@@ -5,6 +5,7 @@
 
 #include "capstan/checkpoint/model_file.h"
 #include "capstan/cli/alone_checkpoints.h"
+#include "capstan/cli/evaluator_child.h"
 #include "capstan/cli/job_dataset.h"
 #include "capstan/cli/network.h"
 #include "capstan/cli/progress.h"
@@ -24,6 +25,8 @@ TrainResult train_alone(TrainContext& context, bool& interrupted) {
   Progress progress(plan.total, config.log_interval);
   const auto uneven = data::describe_uneven({context.dataset.train->count(), 1, config.batch_size});
   if (!uneven.empty()) progress.say(uneven);
+  EvaluatorChild evaluator(context.evaluator, context.folder.path());
+  const auto say_line = [&](const std::string& line) { progress.say(line); };
   std::atomic<bool> stop = false;
   wire::StatusReport status;
   status.workers.resize(1);
@@ -55,6 +58,7 @@ TrainResult train_alone(TrainContext& context, bool& interrupted) {
   callbacks.on_update = [&](const training::SingleState& state) {
     const auto before = checkpoints.newest();
     checkpoints.updated(state);
+    evaluator.look(say_line);
     if (checkpoints.newest() != before)
       progress.say(fmt::format("checkpoint at step {}", checkpoints.newest()));
   };
@@ -72,6 +76,7 @@ TrainResult train_alone(TrainContext& context, bool& interrupted) {
                              context.dataset, callbacks);
   if (!checkpoints.error().empty()) progress.say("a checkpoint could not be written: " + checkpoints.error());
   interrupted = trained.stopped;
+  evaluator.finish(say_line, [&] { return context.interrupts.count() > (interrupted ? 1 : 0); });
   say_unreadable(*context.dataset.train, "training");
   TrainResult result;
   result.config = config;

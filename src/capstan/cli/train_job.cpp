@@ -11,6 +11,7 @@
 #include "capstan/base/user_error.h"
 #include "capstan/checkpoint/model_file.h"
 #include "capstan/cli/command.h"
+#include "capstan/cli/evaluator_child.h"
 #include "capstan/cli/job_dataset.h"
 #include "capstan/cli/output.h"
 #include "capstan/cli/progress.h"
@@ -53,7 +54,8 @@ class Supervisor {
         job_({config_.servers, serve_arguments(context), config_.listen, context.token,
               context.folder.path()}),
         progress_(plan_.total, config_.log_interval),
-        evaluator_(std::move(context.model), context.layout, *context.dataset.test) {}
+        evaluator_(std::move(context.model), context.layout, *context.dataset.test),
+        evaluator_process_(context.evaluator, context.folder.path()) {}
 
   TrainResult run(bool& interrupted) {
     start();
@@ -133,6 +135,7 @@ class Supervisor {
         say_lost(rank, said_here_[rank] || context_.starts_workers ? "no sign of life" : "it did not come");
     }
     say_checkpoints();
+    evaluator_process_.look([&](const std::string& line) { progress_.say(line); });
     if (!evaluator_.busy()) {
       if (auto snapshot = observer_->take_weights(); snapshot && !status_.finished) {
         evaluated_version_ = snapshot->version;
@@ -251,6 +254,8 @@ class Supervisor {
       if (status_.workers[rank].state == wire::WorkerState::kLost) job_.worker(rank).signal(SIGKILL);
     }
     job_.wait(SteadyClock::now() + kEndPatience);
+    evaluator_process_.finish([&](const std::string& line) { progress_.say(line); },
+                              [&] { return context_.interrupts.count() > 0 && !interrupted_at_; });
     for (std::uint32_t rank = 0; rank < job_.workers(); ++rank) {
       for (const auto& warning : warnings_in(context_.folder.path() / fmt::format("worker-{}.log", rank)))
         progress_.say(fmt::format("worker {}: {}", rank, warning));
@@ -269,6 +274,7 @@ class Supervisor {
   launch::LocalJob job_;
   Progress progress_;
   training::BackgroundEvaluator evaluator_;
+  EvaluatorChild evaluator_process_;
   std::unique_ptr<client::Observer> observer_;
   wire::StatusReport status_;
   std::size_t next_epoch_ = 0;

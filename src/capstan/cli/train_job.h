@@ -26,6 +26,7 @@ struct TrainContext {
   Interrupts& interrupts;
   cluster::Token token;
   bool starts_workers = true;  // else they are started by hand, and awaited
+  bool evaluator = false;      // one runs beside the job
 };
 
 // Trains with servers and, unless they come by hand, workers as processes of this machine. Throws Failure

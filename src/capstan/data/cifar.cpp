@@ -60,18 +60,20 @@ Split load_split(const std::filesystem::path& folder, std::initializer_list<cons
 
 }  // namespace
 
-Splits load_cifar10(const std::filesystem::path& folder, const std::vector<Levels>& levels) {
+Splits load_cifar10(const std::filesystem::path& folder, const std::vector<Levels>& levels, bool test_only) {
   constexpr Form kForm = {1, 10};
-  return {load_split(folder,
-                     {"data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin", "data_batch_4.bin",
-                      "data_batch_5.bin"},
-                     kForm, levels),
+  return {test_only ? Split()
+                    : load_split(folder,
+                                 {"data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin",
+                                  "data_batch_4.bin", "data_batch_5.bin"},
+                                 kForm, levels),
           load_split(folder, {"test_batch.bin"}, kForm, levels)};
 }
 
-Splits load_cifar100(const std::filesystem::path& folder, const std::vector<Levels>& levels) {
+Splits load_cifar100(const std::filesystem::path& folder, const std::vector<Levels>& levels, bool test_only) {
   constexpr Form kForm = {2, 100};
-  return {load_split(folder, {"train.bin"}, kForm, levels), load_split(folder, {"test.bin"}, kForm, levels)};
+  return {test_only ? Split() : load_split(folder, {"train.bin"}, kForm, levels),
+          load_split(folder, {"test.bin"}, kForm, levels)};
 }
 
 }  // namespace capstan::data

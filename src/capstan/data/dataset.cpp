@@ -22,7 +22,7 @@ namespace fs = std::filesystem;
 constexpr std::int64_t kFolderSide = 224;
 
 Dataset in_memory(const DatasetOptions& options, Splits splits, Augment usual) {
-  const auto& shape = splits.train.shape;
+  const auto& shape = splits.test.shape;
   if (options.image_size > 0 && (options.image_size != shape.width || options.image_size != shape.height)) {
     throw UserError(
         fmt::format("--image-size {}: {}'s images are {}x{}, and only those of folders are scaled",
@@ -34,6 +34,7 @@ Dataset in_memory(const DatasetOptions& options, Splits splits, Augment usual) {
         "--augment resized-crop is for image folders; {} takes auto, none or crop-flip", options.name));
   }
   auto test = std::make_unique<MemorySource>(std::move(splits.test));
+  if (options.test_only) return {nullptr, std::move(test)};
   if (augment == Augment::kNone)
     return {std::make_unique<MemorySource>(std::move(splits.train)), std::move(test)};
   return {MemorySource::crop_flip(std::move(splits.train), options.seed), std::move(test)};
@@ -47,18 +48,25 @@ Dataset open_synthetic(const DatasetOptions& options) {
   return in_memory(options, make_synthetic(options.name, options.seed), Augment::kNone);
 }
 
+// A file by which the folder is known.
+std::string_view idx_sign(const DatasetOptions& options) {
+  return options.test_only ? "t10k-images-idx3-ubyte" : "train-images-idx3-ubyte";
+}
+
 // Means and deviations of the training images' levels. MNIST's are those of PyTorch's MNIST example, those of
 // CIFAR (in levels of 255) fb.resnet.torch's; Fashion-MNIST's are the widely used ones.
 Dataset open_mnist(const DatasetOptions& options) {
   const auto folder =
-      locate(options.data_dir, options.name, {}, "train-images-idx3-ubyte", fetched_by_get(options.name));
-  return in_memory(options, load_idx(folder, normalised_levels(0.1307, 0.3081)), Augment::kNone);
+      locate(options.data_dir, options.name, {}, idx_sign(options), fetched_by_get(options.name));
+  return in_memory(options, load_idx(folder, normalised_levels(0.1307, 0.3081), options.test_only),
+                   Augment::kNone);
 }
 
 Dataset open_fashion_mnist(const DatasetOptions& options) {
   const auto folder =
-      locate(options.data_dir, options.name, {}, "train-images-idx3-ubyte", fetched_by_get(options.name));
-  return in_memory(options, load_idx(folder, normalised_levels(0.2860, 0.3530)), Augment::kNone);
+      locate(options.data_dir, options.name, {}, idx_sign(options), fetched_by_get(options.name));
+  return in_memory(options, load_idx(folder, normalised_levels(0.2860, 0.3530), options.test_only),
+                   Augment::kNone);
 }
 
 std::vector<Levels> coloured_levels(const std::array<double, 3>& mean,
@@ -73,7 +81,7 @@ Dataset open_cifar10(const DatasetOptions& options) {
   const auto folder =
       locate(options.data_dir, options.name, kUnpacked, "test_batch.bin", fetched_by_get(options.name));
   const auto levels = coloured_levels({125.3, 123.0, 113.9}, {63.0, 62.1, 66.7});
-  return in_memory(options, load_cifar10(folder, levels), Augment::kCropFlip);
+  return in_memory(options, load_cifar10(folder, levels, options.test_only), Augment::kCropFlip);
 }
 
 Dataset open_cifar100(const DatasetOptions& options) {
@@ -81,7 +89,7 @@ Dataset open_cifar100(const DatasetOptions& options) {
   const auto folder =
       locate(options.data_dir, options.name, kUnpacked, "test.bin", fetched_by_get(options.name));
   const auto levels = coloured_levels({129.3, 124.1, 112.4}, {68.2, 65.4, 70.4});
-  return in_memory(options, load_cifar100(folder, levels), Augment::kCropFlip);
+  return in_memory(options, load_cifar100(folder, levels, options.test_only), Augment::kCropFlip);
 }
 
 void check_classes(const FolderListing& a, const FolderListing& b) {
@@ -106,27 +114,43 @@ Dataset load_folder(const DatasetOptions& options, const fs::path& folder) {
     throw UserError(
         fmt::format("{}: there is neither val nor test in {}, beside train", options.name, folder.string()));
   }
-  auto train_files = list_folder(folder / "train"), test_files = list_folder(test);
-  check_classes(train_files, test_files);
-  check_classes(test_files, train_files);
+  auto test_files = list_folder(test);
   FolderSource::Options how{options.image_size > 0 ? options.image_size : kFolderSide,
                             options.augment != Augment::kNone, options.seed, options.strict};
-  auto train = std::make_unique<FolderSource>(std::move(train_files), how);
+  std::unique_ptr<FolderSource> train;
+  if (!options.test_only) {
+    auto train_files = list_folder(folder / "train");
+    check_classes(train_files, test_files);
+    check_classes(test_files, train_files);
+    train = std::make_unique<FolderSource>(std::move(train_files), how);
+  }
   how.resized_crop = false;
   return {std::move(train), std::make_unique<FolderSource>(std::move(test_files), how)};
 }
 
+// Without training images, val or test must do.
+fs::path locate_folder(const DatasetOptions& options, std::span<const std::string_view> folders,
+                       std::string_view remedy) {
+  if (options.test_only) {
+    try {
+      return locate(options.data_dir, options.name, folders, "val", remedy);
+    } catch (const UserError&) {
+      return locate(options.data_dir, options.name, folders, "test", remedy);
+    }
+  }
+  return locate(options.data_dir, options.name, folders, "train", remedy);
+}
+
 Dataset open_image_folder(const DatasetOptions& options) {
   return load_folder(options,
-                     locate(options.data_dir, options.name, {}, "train",
-                            "an image folder has train/ and val/ (or test/), and in each a folder of "
-                            "JPEG or PNG files for every class"));
+                     locate_folder(options, {},
+                                   "an image folder has train/ and val/ (or test/), and in each a folder of "
+                                   "JPEG or PNG files for every class"));
 }
 
 Dataset open_imagenette(const DatasetOptions& options) {
   constexpr std::string_view kUnpacked[] = {"imagenette2-320", "imagenette2-160", "imagenette2"};
-  return load_folder(
-      options, locate(options.data_dir, options.name, kUnpacked, "train", fetched_by_get(options.name)));
+  return load_folder(options, locate_folder(options, kUnpacked, fetched_by_get(options.name)));
 }
 
 struct Kind {

@@ -9,8 +9,8 @@
 
 namespace capstan::data {
 
-// Both sources have the same shape and at least one sample. What they say of a sample does not depend on
-// the process that asks.
+// Both sources, where both are asked for, have the same shape and at least one sample. What they say of a
+// sample does not depend on the process that asks.
 struct Dataset {
   std::unique_ptr<const ImageSource> train;
   std::unique_ptr<const ImageSource> test;
@@ -22,6 +22,7 @@ struct DatasetOptions {
   std::uint64_t seed = 1;  // what `synthetic` is made from, and training images are augmented by
   Augment augment = Augment::kAuto;
   std::int64_t image_size = 0;  // side of the images of a folder; 0: the dataset's own, or 224
+  bool test_only = false;       // leave `train` null, and do without its files
   bool strict = false;          // refuse a folder's images that cannot be read, instead of replacing them
 };
 

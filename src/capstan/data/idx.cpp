@@ -89,8 +89,8 @@ Split load_split(const std::filesystem::path& folder, const std::string& prefix,
 
 }  // namespace
 
-Splits load_idx(const std::filesystem::path& folder, const Levels& levels) {
-  return {load_split(folder, "train", levels), load_split(folder, "t10k", levels)};
+Splits load_idx(const std::filesystem::path& folder, const Levels& levels, bool test_only) {
+  return {test_only ? Split() : load_split(folder, "train", levels), load_split(folder, "t10k", levels)};
 }
 
 }  // namespace capstan::data

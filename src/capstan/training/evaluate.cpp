@@ -31,21 +31,23 @@ data::BatchSequence in_order(std::size_t count, std::size_t batch) {
 
 }  // namespace
 
-Evaluation evaluate(models::Model& model, const data::ImageSource& source, unsigned loader_threads) {
+Evaluation evaluate(models::Model& model, const data::ImageSource& source, unsigned loader_threads,
+                    std::size_t batch) {
   const at::NoGradGuard no_grad;
   Evaluation result;
   std::int64_t right = 0, among_five = 0;
   model.train(false);
-  Loader loader(source, loader_threads, in_order(source.count(), batch_size(source.shape())));
+  Loader loader(source, loader_threads,
+                in_order(source.count(), batch > 0 ? batch : batch_size(source.shape())));
   while (result.samples < source.count()) {
-    const auto batch = loader.next();
-    const auto logits = model.forward(batch.images);
+    const auto shown = loader.next();
+    const auto logits = model.forward(shown.images);
     result.loss +=
-        at::cross_entropy_loss(logits, batch.labels).item<float>() * static_cast<double>(batch.size());
-    right += logits.argmax(1).eq(batch.labels).sum().item<std::int64_t>();
+        at::cross_entropy_loss(logits, shown.labels).item<float>() * static_cast<double>(shown.size());
+    right += logits.argmax(1).eq(shown.labels).sum().item<std::int64_t>();
     const auto likeliest = std::get<1>(logits.topk(std::min<std::int64_t>(5, logits.size(1)), 1));
-    among_five += likeliest.eq(batch.labels.unsqueeze(1)).sum().item<std::int64_t>();
-    result.samples += static_cast<std::uint64_t>(batch.size());
+    among_five += likeliest.eq(shown.labels.unsqueeze(1)).sum().item<std::int64_t>();
+    result.samples += static_cast<std::uint64_t>(shown.size());
   }
   model.train(true);
   if (result.samples > 0) {

@@ -15,7 +15,8 @@ struct Evaluation {
 };
 
 // Runs the model, as its parameters are bound, over a whole source in evaluation mode; leaves it in training
-// mode.
-Evaluation evaluate(models::Model& model, const data::ImageSource& source, unsigned loader_threads = 1);
+// mode. `batch` 0: as many samples at once as suit their size.
+Evaluation evaluate(models::Model& model, const data::ImageSource& source, unsigned loader_threads = 1,
+                    std::size_t batch = 0);
 
 }  // namespace capstan::training

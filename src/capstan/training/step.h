@@ -15,8 +15,8 @@ struct StepResult {
   double seconds = 0;  // forward and backward
 };
 
-// Seeds libtorch's generator for one step, so that what a network draws (dropout) depends on nothing else: each
-// worker draws its own, and a run that was interrupted goes on with the same.
+// Seeds libtorch's generator for one step, so that what a network draws (dropout) depends on nothing else:
+// each worker draws its own, and a run that was interrupted goes on with the same.
 void seed_step(std::uint64_t seed, WorkerId worker, Version version);
 
 // Forward, cross-entropy and backward: leaves the gradient of the batch's mean loss in the arena. An empty

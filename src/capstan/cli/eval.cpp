@@ -1,0 +1,249 @@
+#include <fstream>
+#include <set>
+#include <thread>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+#include <unistd.h>
+
+#include "capstan/base/cores.h"
+#include "capstan/base/user_error.h"
+#include "capstan/checkpoint/checkpoint.h"
+#include "capstan/checkpoint/run_checkpoints.h"
+#include "capstan/cli/commands.h"
+#include "capstan/cli/device.h"
+#include "capstan/cli/flags.h"
+#include "capstan/cli/folder_watch.h"
+#include "capstan/cli/job_dataset.h"
+#include "capstan/cli/network.h"
+#include "capstan/cli/output.h"
+#include "capstan/cli/signals.h"
+#include "capstan/models/arena.h"
+#include "capstan/models/buffers.h"
+#include "capstan/training/evaluate.h"
+#include "capstan/training/threads.h"
+
+namespace capstan::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+
+constexpr const char* kRecord = "evaluations.jsonl";
+
+struct EvalOptions {
+  config::JobConfig job;
+  std::uint64_t eval_freq = 0;
+  std::uint64_t batch = 0;
+  double poll_interval = 1;
+  bool once = false;
+  bool json = false;
+};
+
+// Evaluates the checkpoints of one run as they come.
+class Evaluator {
+ public:
+  Evaluator(const EvalOptions& options, Interrupts& interrupts)
+      : options_(options),
+        run_(options.job.train_dir),
+        interrupts_(interrupts),
+        dataset_(load_test(options.job)),
+        model_(training::make_network(network_options(options.job), dataset_.test->shape(), kAnyBatch)),
+        layout_(models::layout_of(*model_)),
+        buffer_layout_(models::buffer_layout_of(*model_)),
+        weights_(layout_.size()) {
+    read_record();
+    record_.open(run_ / kRecord, std::ios::app);
+    if (!record_) throw UserError(fmt::format("cannot write {}", (run_ / kRecord).string()));
+    models::bind_parameters(*model_, layout_, weights_.data());
+  }
+
+  int run() {
+    FolderWatch watch({run_, run_ / "checkpoints"});
+    while (interrupts_.count() == 0) {
+      const bool finished = checkpoint::is_finished(run_);  // before the look: what came earlier is seen
+      const bool any = evaluate_new();
+      if (options_.once && !any && evaluated_.empty())
+        throw UserError(fmt::format("{} has no checkpoint yet", run_.string()));
+      if (options_.once || (finished && !any)) break;
+      if (!any) watch.wait(interrupts_.fd(), from_seconds(options_.poll_interval));
+    }
+    report();
+    return interrupts_.count() > 0 ? kInterrupted : kSuccess;
+  }
+
+ private:
+  static constexpr std::uint64_t kAnyBatch = 2;  // nothing is trained here
+
+  static data::Dataset load_test(const config::JobConfig& job) {
+    auto options = dataset_options(job);
+    options.test_only = true;
+    return data::load(options);
+  }
+
+  // What was evaluated before this process is not done again.
+  void read_record() {
+    std::ifstream in(run_ / kRecord);
+    for (std::string line; std::getline(in, line);) {
+      const auto json = Json::parse(line, nullptr, false);
+      if (!json.is_object() || !json.value("step", Json()).is_number_unsigned()) continue;
+      evaluated_.insert(json["step"].get<std::uint64_t>());
+      const double accuracy = json.value("test_accuracy", 0.0);
+      if (best_.is_null() || accuracy > best_["test_accuracy"].get<double>()) best_ = json;
+    }
+  }
+
+  // True where there was something to do.
+  bool evaluate_new() {
+    bool any = false;
+    for (const auto& entry : checkpoint::list(run_)) {
+      if (interrupts_.count() > 0) break;
+      if (evaluated_.contains(entry.version.value)) continue;
+      if (options_.eval_freq > 0 && entry.version.value % options_.eval_freq != 0) continue;
+      evaluated_.insert(entry.version.value);
+      any = true;
+      try {
+        evaluate(entry);
+      } catch (const UserError& error) {
+        if (options_.once) throw;
+        // It may have been removed to make room while it was read: then there is nothing to say.
+        if (fs::exists(entry.folder / checkpoint::kManifestFile))
+          say(fmt::format("capstan: {}", error.what()));
+      }
+    }
+    return any;
+  }
+
+  void evaluate(const checkpoint::Entry& entry) {
+    const auto manifest = checkpoint::read_manifest(entry.folder);
+    if (const auto difference = layout_.difference(FlatLayout(manifest.parameters)); !difference.empty())
+      throw Failure(kWrongUsage, fmt::format("{} is of another network than {}: {}", entry.folder.string(),
+                                             options_.job.network, difference));
+    const checkpoint::NamedArray array[] = {{"weights", weights_}};
+    checkpoint::load(entry.folder, manifest, {0, layout_.size()}, array);
+    if (manifest.statistics == buffer_layout_.tensors())
+      models::copy_buffers_in(*model_, checkpoint::load_statistics(entry.folder, manifest));
+    const auto start = SteadyClock::now();
+    const auto test =
+        training::evaluate(*model_, *dataset_.test, options_.job.threads_per_loader(), options_.batch);
+    const double epoch = manifest.samples > 0 ? static_cast<double>(manifest.trained_samples) /
+                                                    static_cast<double>(manifest.samples)
+                                              : 0;
+    const Json line = {{"step", entry.version.value},
+                       {"epoch", epoch},
+                       {"test_loss", test.loss},
+                       {"test_accuracy", test.accuracy},
+                       {"test_top5", test.top5},
+                       {"samples", test.samples},
+                       {"seconds", seconds(SteadyClock::now() - start)},
+                       {"checkpoint", entry.folder.filename().string()}};
+    record_ << json_line(line) << std::endl;
+    if (!record_)
+      throw Failure(kFailed, fmt::format("cannot write {}: is the disk full?", (run_ / kRecord).string()));
+    const bool better = best_.is_null() || test.accuracy > best_["test_accuracy"].get<double>();
+    if (better) {
+      best_ = line;
+      checkpoint::link_best(run_, entry.version);
+    }
+    say(fmt::format("step {}  epoch {:.2f}  test accuracy {:.2f} %  top-5 {:.2f} %  test loss {:.4f}{}",
+                    entry.version.value, epoch, 100 * test.accuracy, 100 * test.top5, test.loss,
+                    better ? "  best" : ""));
+  }
+
+  void report() {
+    if (options_.json) {
+      fmt::print("{}\n", json_line(Json{{"ok", true},
+                                        {"train_dir", run_.string()},
+                                        {"evaluations", evaluated_.size()},
+                                        {"best", best_}}));
+    } else if (!best_.is_null()) {
+      fmt::print("best: step {} with {:.2f} % ({})\n", best_["step"].get<std::uint64_t>(),
+                 100 * best_["test_accuracy"].get<double>(), (run_ / "checkpoints" / "best").string());
+    }
+  }
+
+  const EvalOptions& options_;
+  const fs::path run_;
+  Interrupts& interrupts_;
+  const data::Dataset dataset_;
+  const std::unique_ptr<models::Model> model_;
+  const FlatLayout layout_, buffer_layout_;
+  std::vector<float> weights_;
+  std::set<std::uint64_t> evaluated_;
+  Json best_;
+  std::ofstream record_;
+};
+
+// The job's own configuration, which train left in the run folder, unless the user names another.
+Arguments with_configuration(const Arguments& arguments) {
+  const auto is_flag = [](const std::string& word, const std::string& flag) {
+    return word == "--" + flag || word.starts_with("--" + flag + "=");
+  };
+  fs::path run;
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    auto word = arguments[i];
+    std::ranges::replace(word, '_', '-');
+    if (is_flag(word, "config")) return arguments;
+    for (const auto* flag : {"train-dir", "model-dir"}) {
+      if (!is_flag(word, flag)) continue;
+      const auto equals = arguments[i].find('=');
+      if (equals != std::string::npos) run = arguments[i].substr(equals + 1);
+      if (equals == std::string::npos && i + 1 < arguments.size()) run = arguments[i + 1];
+    }
+  }
+  if (run.empty() || !fs::exists(run / "config.toml")) return arguments;
+  auto all = arguments;
+  all.push_back("--config=" + (run / "config.toml").string());
+  return all;
+}
+
+}  // namespace
+
+int run_eval(const Arguments& arguments) {
+  EvalOptions options;
+  CLI::App app(
+      "Watches the checkpoints of a run and evaluates each on the test set, until the\n"
+      "run is finished. Writes evaluations.jsonl into the run folder, and keeps the\n"
+      "link checkpoints/best. Network and dataset are those of the run.\n\n"
+      "  capstan eval --train-dir runs/NAME\n"
+      "  capstan eval --train-dir runs/NAME --once        what is there, then ends\n"
+      "  capstan eval --model-dir DIR --network lenet --dataset mnist --eval-freq 50\n",
+      "eval");
+  add_model_flags(app, options.job);
+  // What a run's configuration has besides is read, and of no use here.
+  add_strategy_flags(app, options.job);
+  add_optimizer_flags(app, options.job.optimizer);
+  add_transport_flags(app, options.job);
+  app.add_option("--checkpoint-every", options.job.checkpoint_every);
+  app.add_option("--keep", options.job.keep);
+  const std::set<std::string> of_use = {"network", "dataset",    "data-dir", "num-classes", "image-size",
+                                        "device",  "enable-gpu", "threads",  "strict",      "loader-threads"};
+  for (auto* option : app.get_options()) {
+    if (!option->get_lnames().empty() && !of_use.contains(option->get_lnames().front())) option->group("");
+  }
+  app.add_option("--train-dir,--model-dir", options.job.train_dir, "The run's folder")->required();
+  app.add_option("--eval-batch-size", options.batch, "Samples at once (0: as many as suit)")
+      ->check(whole_number_in(0, 1u << 20))
+      ->capture_default_str();
+  app.add_option("--eval-freq", options.eval_freq,
+                 "Only checkpoints at multiples of so many updates (0: all)")
+      ->check(whole_number_in(0, kMostWhole))
+      ->capture_default_str();
+  app.add_option("--poll-interval", options.poll_interval,
+                 "Seconds after which to look where the file system tells of no change")
+      ->check(number_in(0.01, 3600))
+      ->capture_default_str();
+  app.add_flag("--once", options.once, "Evaluate what is there, then end");
+  app.add_flag("--json", options.json, "Print the result as one JSON object");
+  if (!parse_flags(app, with_configuration(arguments))) return kSuccess;
+  check_device(options.job.device);
+  if (!fs::is_directory(options.job.train_dir))
+    throw UserError(fmt::format("--train-dir {}: there is no such folder", options.job.train_dir.string()));
+  options.job.weights.clear();
+
+  Interrupts interrupts;
+  training::configure_torch(static_cast<int>(options.job.worker_threads()));
+  return Evaluator(options, interrupts).run();
+}
+
+}  // namespace capstan::cli
