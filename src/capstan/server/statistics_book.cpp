@@ -64,18 +64,17 @@ void StatisticsBook::settle() {
   const auto first_done = std::ranges::stable_partition(waiters_, std::not_fn(is_done)).begin();
   std::vector<Waiter> done(std::make_move_iterator(first_done), std::make_move_iterator(waiters_.end()));
   waiters_.erase(first_done, waiters_.end());
-  if (done.empty()) return;
-  newest_ = mean();
-  for (const auto& waiter : done) waiter.done(newest_);
+  for (const auto& waiter : done) {
+    newest_ = mean(waiter);
+    waiter.done(newest_);
+  }
 }
 
-std::vector<float> StatisticsBook::mean() {
-  const bool any_here =
-      std::ranges::any_of(workers_, [](const auto& w) { return w.second.here && !w.second.values.empty(); });
+std::vector<float> StatisticsBook::mean(const Waiter& waiter) const {
   std::vector<double> sum(layout_.size());
   double count = 0;
   for (const auto& [worker, row] : workers_) {
-    if (row.values.size() != sum.size() || (any_here && !row.here)) continue;
+    if (row.values.empty() || (!waiter.needs.empty() && !waiter.needs.contains(worker))) continue;
     for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += row.values[i];
     ++count;
   }

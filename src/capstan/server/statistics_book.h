@@ -29,8 +29,8 @@ class StatisticsBook {
   void joined(WorkerId worker) { workers_[worker] = Row{}; }
   void gone(WorkerId worker, bool lost);
   // `done` runs once every worker that is here now has told its statistics, or is gone: at once where nobody
-  // is, or nothing is to be told. Then the mean is that over the workers that are here, or, where all have
-  // left, over those.
+  // is, or nothing is to be told. The mean is that over those workers, without lost ones; where nobody was
+  // here, over those that have left.
   void want(Done done);
   // To be told with the next weights: send yours.
   bool wants(WorkerId worker) const;
@@ -48,7 +48,7 @@ class StatisticsBook {
   };
 
   void settle();
-  std::vector<float> mean();
+  std::vector<float> mean(const Waiter& waiter) const;
 
   FlatLayout layout_;
   bool agreed_ = false;
