@@ -32,6 +32,7 @@ StepPlan plan_steps(const config::JobConfig& config, std::uint64_t samples,
   const data::Sampler sampler(whole, 0, config.seed, legs);
   StepPlan plan;
   plan.start = from ? from->version : Version{};
+  plan.samples = samples;
   plan.per_epoch = std::max<std::uint64_t>(1, whole.steps_per_epoch() * workers / merged);
   std::uint64_t pushes = 0;
   for (std::uint64_t epoch = 0; epoch < config.epochs; ++epoch) {

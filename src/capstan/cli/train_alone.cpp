@@ -36,7 +36,7 @@ TrainResult train_alone(TrainContext& context, bool& interrupted) {
 
   const auto test_now = [&](models::Model& model, std::uint64_t step) {
     const auto test = training::evaluate(model, *context.dataset.test, config.threads_per_loader());
-    record_evaluation(context.folder, progress, {step}, plan, test);
+    record_evaluation(context.folder, progress, {step}, plan, test, status.seconds);
     return test;
   };
 

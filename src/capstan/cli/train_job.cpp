@@ -161,7 +161,10 @@ class Supervisor {
   }
 
   void record_epoch(Version version, const training::Evaluation& test) {
-    record_evaluation(context_.folder, progress_, version, plan_, test);
+    // The servers have gone on since: updates are taken to be evenly spread.
+    const auto now = static_cast<double>(status_.version.value);
+    const double seconds = now > 0 ? status_.seconds * (static_cast<double>(version.value) / now) : 0;
+    record_evaluation(context_.folder, progress_, version, plan_, test, seconds);
   }
 
   // Of several, the one that was killed is the cause, and the others ended because of it.
@@ -289,13 +292,16 @@ class Supervisor {
 }  // namespace
 
 void record_evaluation(metrics::RunFolder& folder, Progress& progress, Version version, const StepPlan& plan,
-                       const training::Evaluation& test) {
+                       const training::Evaluation& test, double seconds) {
   const double epoch = plan.epoch_of(version);
+  const double samples = std::round(epoch * static_cast<double>(plan.samples));
   progress.say(fmt::format("epoch {:g}  step {}  test accuracy {:.2f} %  test loss {:.4f}",
                            std::round(1000 * epoch) / 1000, version.value, 100 * test.accuracy, test.loss));
   folder.append(json_line(nlohmann::ordered_json{{"kind", "evaluation"},
                                                  {"epoch", epoch},
                                                  {"step", version.value},
+                                                 {"seconds", seconds},
+                                                 {"samples", samples},
                                                  {"test_loss", test.loss},
                                                  {"test_accuracy", test.accuracy}}));
 }

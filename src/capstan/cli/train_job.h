@@ -37,8 +37,8 @@ TrainResult train_with_servers(TrainContext& context, bool& interrupted);
 // Trains in this process.
 TrainResult train_alone(TrainContext& context, bool& interrupted);
 
-// Tells the user, and the run's record, how good the weights of a version are.
+// Tells the user, and the run's record, how good the weights of a version are, and when it was reached.
 void record_evaluation(metrics::RunFolder& folder, Progress& progress, Version version, const StepPlan& plan,
-                       const training::Evaluation& test);
+                       const training::Evaluation& test, double seconds);
 
 }  // namespace capstan::cli
