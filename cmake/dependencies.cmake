@@ -22,6 +22,9 @@ pkg_check_modules(hwy REQUIRED IMPORTED_TARGET libhwy)
 pkg_check_modules(sodium REQUIRED IMPORTED_TARGET libsodium)
 pkg_check_modules(xxhash REQUIRED IMPORTED_TARGET libxxhash)
 
+find_file(CAPSTAN_CHART_JS chart.min.js PATHS /usr/share/javascript/chart.js NO_DEFAULT_PATH REQUIRED
+          DOC "Chart.js, which pages of plots carry")
+
 if(CAPSTAN_TORCH)
   find_package(Torch REQUIRED)
   # Torch's own target carries global flags; this one carries only what our code needs, as system headers.

@@ -28,6 +28,7 @@ const std::map<std::string, std::set<std::string>> kArrows = {
     {"store", {"kernels", "optimizer"}},
     {"checkpoint", {}},
     {"fetch", {}},
+    {"report", {}},
     {"cluster", {"wire"}},
     {"server",
      {"checkpoint", "cluster", "kernels", "metrics", "optimizer", "placement", "store", "strategy",

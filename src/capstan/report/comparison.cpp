@@ -1,0 +1,149 @@
+#include "capstan/report/comparison.h"
+
+#include <algorithm>
+#include <fstream>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+namespace capstan::report {
+namespace {
+
+constexpr const char* kNone = "—";
+
+const Run* find(const Comparison& comparison, const std::string& strategy) {
+  const auto run = std::ranges::find(comparison.runs, strategy, &Run::strategy);
+  return run == comparison.runs.end() ? nullptr : &*run;
+}
+
+std::string or_none(const std::optional<double>& value, int decimals, const char* unit) {
+  return value ? fmt::format("{:.{}f}{}", *value, decimals, unit) : kNone;
+}
+
+std::vector<std::string> cells(const Comparison& c, const Run& run) {
+  std::vector<std::string> out = {run.strategy};
+  if (!run.has_result) return out;
+  out.push_back(fmt::format("{:.1f}", run.seconds));
+  out.push_back(fmt::format("{:.0f}", run.samples_per_second));
+  out.push_back(or_none(speedup(c, run), 2, ""));
+  out.push_back(fmt::format("{:.2f} %", 100 * run.test_accuracy));
+  out.push_back(or_none(seconds_to_target(c, run), 1, " s"));
+  out.push_back(run.strategy == "single" ? kNone
+                                         : fmt::format("{:.2f} / {}", run.staleness_mean, run.staleness_max));
+  return out;
+}
+
+// Characters, of which UTF-8 may need several bytes each.
+std::size_t width(std::string_view text) {
+  return static_cast<std::size_t>(
+      std::ranges::count_if(text, [](unsigned char c) { return (c & 0xc0) != 0x80; }));
+}
+
+std::string cut(const std::string& text, std::size_t columns) {
+  if (width(text) <= columns) return text;
+  std::string out;
+  for (const char c : text) {
+    if (width(out + c) > columns - 1) break;
+    out += c;
+  }
+  return out + "…";
+}
+
+}  // namespace
+
+std::optional<double> speedup(const Comparison& comparison, const Run& run) {
+  const auto* single = find(comparison, "single");
+  if (!single || !single->has_result || !run.has_result || single->samples_per_second <= 0) return {};
+  return run.samples_per_second / single->samples_per_second;
+}
+
+std::optional<double> seconds_to_target(const Comparison& comparison, const Run& run) {
+  if (!comparison.target_accuracy) return {};
+  for (const auto& point : run.points)
+    if (point.accuracy >= *comparison.target_accuracy) return point.seconds;
+  return {};
+}
+
+Settings common_settings(const Comparison& comparison) {
+  Settings out;
+  for (const auto& run : comparison.runs)
+    for (const auto& [key, value] : run.settings)
+      if (key != "strategy" && std::ranges::find(out, key, &Settings::value_type::first) == out.end())
+        out.emplace_back(key, "");
+  for (auto& [key, text] : out) {
+    std::vector<std::pair<std::string, std::vector<std::string>>> said;  // a value, and who says it
+    for (const auto& run : comparison.runs) {
+      const auto own = std::ranges::find(run.settings, key, &Settings::value_type::first);
+      if (own == run.settings.end()) continue;
+      const auto same = std::ranges::find_if(said, [&](const auto& s) { return s.first == own->second; });
+      if (same == said.end())
+        said.push_back({own->second, {run.strategy}});
+      else
+        same->second.push_back(run.strategy);
+    }
+    for (const auto& [value, who] : said) {
+      if (!text.empty()) text += ", ";
+      text += said.size() == 1 ? value : fmt::format("{} ({})", value, fmt::join(who, ", "));
+    }
+  }
+  return out;
+}
+
+std::vector<Point> read_points(const std::filesystem::path& metrics) {
+  std::vector<Point> out;
+  std::ifstream in(metrics);
+  for (std::string line; std::getline(in, line);) {
+    const auto json = nlohmann::json::parse(line, nullptr, false);
+    if (!json.is_object() || json.value("kind", "") != "evaluation") continue;
+    const auto number = [&](const char* key) {
+      const auto found = json.find(key);  // a loss that is no number is null
+      return found != json.end() && found->is_number() ? found->get<double>() : 0.0;
+    };
+    out.push_back({number("seconds"), number("samples"), number("test_accuracy"), number("test_loss")});
+  }
+  return out;
+}
+
+Settings read_settings(const std::filesystem::path& config) {
+  Settings out;
+  std::ifstream in(config);
+  for (std::string line; std::getline(in, line);) {
+    const auto equals = line.find(" = ");
+    if (equals == std::string::npos) continue;
+    auto value = line.substr(equals + 3);
+    if (value.size() >= 2 && (value.front() == '\'' || value.front() == '"') && value.back() == value.front())
+      value = value.substr(1, value.size() - 2);
+    out.emplace_back(line.substr(0, equals), value);
+  }
+  return out;
+}
+
+Table table(const Comparison& comparison) {
+  Table out;
+  const auto to_target = comparison.target_accuracy
+                             ? fmt::format("to {:g} %", 100 * *comparison.target_accuracy)
+                             : std::string("to target");
+  out.head = {"strategy", "seconds", "samples/s", "speed-up", "accuracy", to_target, "stale avg/max"};
+  for (const auto& run : comparison.runs)
+    out.rows.push_back({cells(comparison, run), run.has_result ? "" : run.problem});
+  return out;
+}
+
+std::string text(const Table& table) {
+  constexpr std::size_t kColumns = 80;
+  const auto line = [](const std::vector<std::string>& cells) {
+    return fmt::format("{:<14} {:>8} {:>10} {:>9} {:>10} {:>10} {:>13}\n", cells[0], cells[1], cells[2],
+                       cells[3], cells[4], cells[5], cells[6]);
+  };
+  auto out = line(table.head);
+  for (const auto& row : table.rows) {
+    if (row.cells.size() > 1) {
+      out += line(row.cells);
+    } else {
+      out += cut(fmt::format("{:<14} {}", row.cells[0], row.problem), kColumns) + "\n";
+    }
+  }
+  return out;
+}
+
+}  // namespace capstan::report
