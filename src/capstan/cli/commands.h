@@ -8,6 +8,7 @@ namespace capstan::cli {
 int run_serve(const Arguments& arguments);
 int run_models(const Arguments& arguments);
 int run_bench(const Arguments& arguments);
+int run_compare(const Arguments& arguments);
 int run_data(const Arguments& arguments);
 int run_inspect(const Arguments& arguments);
 int run_doctor(const Arguments& arguments);

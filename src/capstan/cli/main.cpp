@@ -24,6 +24,7 @@ constexpr Command kCommands[] = {
     {"serve", "one parameter server, by hand", run_serve},
     {"work", "one worker, by hand", nullptr},
     {"eval", "watch a run and evaluate each checkpoint on the test set", nullptr},
+    {"compare", "one job under several strategies, side by side", run_compare},
     {"data", "list, get and verify datasets", nullptr},
     {"models", "the networks that can be trained, and their tensors", run_models},
     {"bench", "wire: push and pull of a model; data: decoding and augmenting", run_bench},

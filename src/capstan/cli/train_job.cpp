@@ -139,6 +139,7 @@ class Supervisor {
     if (!evaluator_.busy()) {
       if (auto snapshot = observer_->take_weights(); snapshot && !status_.finished) {
         evaluated_version_ = snapshot->version;
+        evaluated_seconds_ = seconds_at(snapshot->version);
         evaluator_.start(std::move(snapshot->weights), snapshot->statistics);
       }
     }
@@ -161,10 +162,13 @@ class Supervisor {
   }
 
   void record_epoch(Version version, const training::Evaluation& test) {
-    // The servers have gone on since: updates are taken to be evenly spread.
-    const auto now = static_cast<double>(status_.version.value);
-    const double seconds = now > 0 ? status_.seconds * (static_cast<double>(version.value) / now) : 0;
-    record_evaluation(context_.folder, progress_, version, plan_, test, seconds);
+    record_evaluation(context_.folder, progress_, version, plan_, test, evaluated_seconds_);
+  }
+
+  // When a version was reached. The servers may have gone on a little: updates are taken to be evenly spread.
+  double seconds_at(Version version) const {
+    const auto updates = [&](Version v) { return static_cast<double>(v.value - plan_.start.value); };
+    return updates(status_.version) > 0 ? status_.seconds * updates(version) / updates(status_.version) : 0;
   }
 
   // Of several, the one that was killed is the cause, and the others ended because of it.
@@ -252,6 +256,7 @@ class Supervisor {
                             context_.buffer_layout, last->statistics);
     evaluator_.start(std::move(last->weights), last->statistics);
     result.test = evaluator_.wait();
+    evaluated_seconds_ = status_.seconds;
     record_epoch(last->version, result.test);
     for (std::uint32_t rank = 0; rank < job_.workers(); ++rank) {
       if (status_.workers[rank].state == wire::WorkerState::kLost) job_.worker(rank).signal(SIGKILL);
@@ -282,6 +287,7 @@ class Supervisor {
   wire::StatusReport status_;
   std::size_t next_epoch_ = 0;
   Version evaluated_version_ = context_.plan.start;
+  double evaluated_seconds_ = 0;
   Version said_checkpoint_ = context_.plan.start;
   std::string said_checkpoint_error_;
   std::optional<TimePoint> interrupted_at_;
