@@ -153,17 +153,17 @@ TEST_F(ByHand, ANobodyThereIsSaid) {
 TEST_F(ByHand, AWorkerSavesWhatItEndsWith) {
   auto server = serve({"--workers=2"});
   const auto address = address_of(server);
-  auto a = work(address, {"--save=" + (folder_ / "a").string()});
-  auto b = work(address, {"--save=" + (folder_ / "b").string()});
+  auto a = work(address, {"--save=" + (folder_ / "a.safetensors").string()});
+  auto b = work(address, {"--save=" + (folder_ / "b.safetensors").string()});
   ASSERT_EQ(a.exit_code(), 0) << a.errors();
   ASSERT_EQ(b.exit_code(), 0) << b.errors();
   Program whole(folder_, {"train", "--epochs=2", "--train-dir=" + (folder_ / "run").string()});
   ASSERT_EQ(whole.exit_code(), 0) << whole.errors();
   const auto expected = text_of(folder_ / "run" / "weights.safetensors");
   EXPECT_GT(expected.size(), 431080u * 4);
-  EXPECT_EQ(text_of(folder_ / "a"), expected);
-  EXPECT_EQ(text_of(folder_ / "b"), expected);
-  auto nowhere = work(address, {"--save=" + (folder_ / "none" / "c").string()});
+  EXPECT_EQ(text_of(folder_ / "a.safetensors"), expected);
+  EXPECT_EQ(text_of(folder_ / "b.safetensors"), expected);
+  auto nowhere = work(address, {"--save=" + (folder_ / "none" / "c.safetensors").string()});
   EXPECT_EQ(nowhere.exit_code(), 2);
   EXPECT_THAT(nowhere.errors(), HasSubstr("no such folder"));
 }

@@ -47,7 +47,7 @@ TEST_F(Unpack, KeepsTheInnerFolderAndSaysWhatIsThere) {
 
 TEST_F(Unpack, BringsLargeFilesWhole) {
   std::string large;
-  for (int i = 0; large.size() < 3'000'000; ++i) large += std::to_string(i * 7919 % 10007);
+  for (std::uint64_t i = 0; large.size() < 3'000'000; ++i) large += std::to_string(i * 7919 % 10007);
   const auto manifest = run(gzip(tar(tar_entry("top/large", large))));
   ASSERT_TRUE(manifest) << manifest.status().message();
   EXPECT_EQ(contents(folder_ / "out/large"), large);

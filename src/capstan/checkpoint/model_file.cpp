@@ -11,13 +11,22 @@
 #include "capstan/checkpoint/torch_file.h"
 
 namespace capstan::checkpoint {
+namespace {
+
+bool is_torch(const std::filesystem::path& file) {
+  return file.extension() == ".pt" || file.extension() == ".pth";
+}
+
+}  // namespace
+
+void check_model_file(const std::filesystem::path& file) {
+  if (!is_torch(file) && file.extension() != ".safetensors")
+    throw UserError(fmt::format("{}: the name must end in .safetensors or .pt", file.string()));
+}
 
 void write_model(const std::filesystem::path& file, const FlatLayout& layout, std::span<const float> weights,
                  const FlatLayout& buffer_layout, std::span<const float> buffers) {
-  const auto ending = file.extension();
-  const bool torch = ending == ".pt" || ending == ".pth";
-  if (!torch && ending != ".safetensors")
-    throw UserError(fmt::format("{}: the name must end in .safetensors or .pt", file.string()));
+  check_model_file(file);
   std::vector<float> ordered(layout.size());
   std::vector<TensorView> views;
   for (std::size_t i = 0; i < layout.tensors().size(); ++i) {
@@ -33,7 +42,7 @@ void write_model(const std::filesystem::path& file, const FlatLayout& layout, st
     views.push_back(
         {tensor.name, tensor.dims, buffers.subspan(range.begin, range.size()), is_counter(tensor.name)});
   }
-  if (torch) {
+  if (is_torch(file)) {
     write_torch_file(file, views);
   } else {
     write_safetensors(file, views, {{"producer", "capstan"}, {"format", "pt"}});

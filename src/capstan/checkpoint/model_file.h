@@ -7,6 +7,9 @@
 
 namespace capstan::checkpoint {
 
+// Throws UserError for a name that ends in neither .safetensors nor .pt or .pth.
+void check_model_file(const std::filesystem::path& file);
+
 // Writes a model's flat weights and buffers tensor by tensor as PyTorch has them: as safetensors or, where
 // the name ends in .pt or .pth, as torch.save would. Replaces the file as a whole. Throws UserError for
 // another ending, and where the file cannot be written.

@@ -226,6 +226,7 @@ int run_inspect(const Arguments& arguments) {
   app.add_flag("--json", json, "Print one JSON object");
   if (!parse_flags(app, arguments)) return kSuccess;
 
+  if (!export_to.empty()) checkpoint::check_model_file(export_to);
   if (!fs::exists(path)) throw UserError(fmt::format("{} does not exist", path.string()));
   if (fs::exists(path / checkpoint::kManifestFile)) return show_checkpoint(path, export_to, json);
   if (fs::is_directory(path)) {

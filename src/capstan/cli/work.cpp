@@ -58,13 +58,14 @@ int run_work(const Arguments& arguments) {
       ->group("Connection");
   add_transport_flags(app, job);
   add_model_flags(app, job);
-  app.add_option("--save", save, "File that takes the weights this worker ends with (safetensors)");
+  app.add_option("--save", save, "File that takes the weights this worker ends with (.safetensors or .pt)");
   app.add_flag("--json", json, "Print the result as one JSON object");
   if (!parse_flags(app, arguments)) return kSuccess;
   job.validate_model();
   check_device(job.device);
   if (!save.empty() && !std::filesystem::is_directory(std::filesystem::absolute(save).parent_path()))
     throw UserError(fmt::format("--save {}: there is no such folder", save.string()));
+  if (!save.empty()) checkpoint::check_model_file(save);
 
   Interrupts interrupts;
   const auto token = cluster::find_token(job.token_file);
