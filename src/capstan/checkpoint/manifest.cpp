@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <limits>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -15,6 +16,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr const char* kFormat = "capstan-checkpoint-1";
+constexpr int kDeepest = 8;  // no manifest nests deeper; without an end, recursion over it would not have one
 
 // JSON numbers are doubles to many readers: 64 random bits are text.
 std::string hex(std::uint64_t value) {
@@ -29,6 +31,26 @@ std::uint64_t unhex(const std::string& text) {
   return value;
 }
 
+// Never a negative number, a fraction or a truth value, which would convert silently.
+std::uint64_t whole(const Json& json) {
+  if (!json.is_number_unsigned())
+    throw UserError(fmt::format("{} where a whole number belongs", json.dump().substr(0, 20)));
+  return json.get<std::uint64_t>();
+}
+
+std::vector<std::uint64_t> wholes(const Json& json) {
+  std::vector<std::uint64_t> list;
+  for (const auto& value : json) list.push_back(whole(value));
+  return list;
+}
+
+Json parse(const std::string& text) {
+  return Json::parse(text, [](int depth, Json::parse_event_t, const Json&) {
+    if (depth > kDeepest) throw UserError("it is cut off or damaged");
+    return true;
+  });
+}
+
 Json to_json(const std::vector<TensorShape>& shapes) {
   auto list = Json::array();
   for (const auto& s : shapes) list.push_back({{"name", s.name}, {"shape", s.dims}});
@@ -41,8 +63,7 @@ std::vector<TensorShape> shapes(const Json& json) {
   for (const auto& s : json) {
     auto& shape = list.emplace_back(s.at("name").get<std::string>(), std::vector<std::int64_t>{});
     std::uint64_t elements = 1;
-    for (const auto& d : s.at("shape")) {
-      const auto dim = d.get<std::uint64_t>();
+    for (const auto dim : wholes(s.at("shape"))) {
       if (dim > kMost || (dim > 0 && elements > kMost / dim))
         throw UserError(fmt::format("tensor {} is larger than any model", shape.name));
       elements *= dim;
@@ -93,26 +114,29 @@ std::string checksum_of(const Json& json) {
 
 Manifest read(const Json& json) {
   Manifest m;
-  m.version = {json.at("version").get<std::uint64_t>()};
+  m.version = {whole(json.at("version"))};
   json.at("strategy").get_to(m.strategy);
   json.at("optimizer").get_to(m.optimizer);
   json.at("optimizer_state").get_to(m.state);
   json.at("schedule").get_to(m.schedule);
   json.at("learning_rate").get_to(m.learning_rate);
   const auto& data = json.at("data");
-  data.at("samples").get_to(m.samples);
-  data.at("seed").get_to(m.seed);
-  data.at("trained_samples").get_to(m.trained_samples);
+  m.samples = whole(data.at("samples"));
+  m.seed = whole(data.at("seed"));
+  m.trained_samples = whole(data.at("trained_samples"));
   for (const auto& leg : data.at("legs")) {
     auto& l = m.legs.emplace_back();
-    leg.at("batch").get_to(l.batch);
-    leg.at("steps").get_to(l.steps);
+    l.batch = whole(leg.at("batch"));
+    l.steps = wholes(leg.at("steps"));
     if (l.batch == 0 || l.steps.empty()) throw UserError("a leg without workers or batch");
   }
   for (const auto& mark : json.at("marks")) {
-    m.marks.push_back({{mark.at("worker").get<std::uint32_t>()},
+    const auto worker = whole(mark.at("worker"));
+    if (worker > std::numeric_limits<std::uint32_t>::max())
+      throw UserError(fmt::format("{} is no worker", worker));
+    m.marks.push_back({{static_cast<std::uint32_t>(worker)},
                        {unhex(mark.at("incarnation").get<std::string>())},
-                       {mark.at("sequence").get<std::uint64_t>()}});
+                       {whole(mark.at("sequence"))}});
   }
   m.parameters = shapes(json.at("parameters"));
   m.statistics = shapes(json.at("statistics"));
@@ -122,8 +146,7 @@ Manifest read(const Json& json) {
     p.at("key").get_to(piece.key);
     p.at("array").get_to(piece.array);
     p.at("tensor").get_to(piece.tensor);
-    piece.elements = {p.at("elements").at(0).get<std::uint64_t>(),
-                      p.at("elements").at(1).get<std::uint64_t>()};
+    piece.elements = {whole(p.at("elements").at(0)), whole(p.at("elements").at(1))};
     piece.checksum = unhex(p.at("xxh3").get<std::string>());
     const auto& owners = piece.array == "statistics" ? m.statistics : m.parameters;
     const auto owner = std::ranges::find(owners, piece.tensor, &TensorShape::name);
@@ -150,7 +173,7 @@ Manifest parse_manifest(const std::string& text, const std::string& name) {
     throw UserError(fmt::format("{} is no good manifest: {}", name, why));
   };
   try {
-    auto json = Json::parse(text);
+    auto json = parse(text);
     if (!json.is_object() || json.value("format", "") != kFormat) fail("it is not of a Capstan checkpoint");
     const auto said = json.value("checksum", "");
     json.erase("checksum");

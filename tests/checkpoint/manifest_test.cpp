@@ -1,0 +1,173 @@
+#include "capstan/checkpoint/manifest.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+#include <xxhash.h>
+
+#include "capstan/base/random.h"
+#include "capstan/base/user_error.h"
+
+namespace capstan::checkpoint {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
+using Json = nlohmann::ordered_json;
+
+Manifest example() {
+  Manifest m;
+  m.version = {500};
+  m.parameters = {{"conv.weight", {4, 3, 2, 2}}, {"scale", {}}};
+  m.statistics = {{"bn.running_mean", {4}}};
+  m.strategy = "batch:2";
+  m.optimizer = "sgd";
+  m.state = {"momentum_buffer"};
+  m.schedule = "cosine";
+  m.learning_rate = 0.1;
+  m.samples = 1438;
+  m.seed = 0xffff'ffff'ffff'fff1;
+  m.trained_samples = 32'000;
+  m.legs = {{32, {10, 9}}, {16, {7}}};
+  m.marks = {{{1}, {0x0123'4567'89ab'cdef}, {77}}};
+  m.pieces = {{"weights.safetensors", "conv.weight[0:40]", "weights", "conv.weight", {0, 40}, 0xff},
+              {"weights.safetensors", "scale", "weights", "scale", {0, 1}, 1},
+              {"weights.safetensors", "bn.running_mean", "statistics", "bn.running_mean", {0, 4}, 2}};
+  return m;
+}
+
+// The same, as anybody would write it down.
+Json example_json() {
+  return Json::parse(R"({
+    "format": "capstan-checkpoint-1", "version": 500, "strategy": "batch:2", "optimizer": "sgd",
+    "optimizer_state": ["momentum_buffer"], "schedule": "cosine", "learning_rate": 0.1,
+    "data": {"samples": 1438, "seed": 18446744073709551601, "trained_samples": 32000,
+             "legs": [{"batch": 32, "steps": [10, 9]}, {"batch": 16, "steps": [7]}]},
+    "marks": [{"worker": 1, "incarnation": "0123456789abcdef", "sequence": 77}],
+    "parameters": [{"name": "conv.weight", "shape": [4, 3, 2, 2]}, {"name": "scale", "shape": []}],
+    "statistics": [{"name": "bn.running_mean", "shape": [4]}],
+    "tensors": [
+      {"file": "weights.safetensors", "key": "conv.weight[0:40]", "array": "weights",
+       "tensor": "conv.weight", "elements": [0, 40], "xxh3": "00000000000000ff"},
+      {"file": "weights.safetensors", "key": "scale", "array": "weights",
+       "tensor": "scale", "elements": [0, 1], "xxh3": "0000000000000001"},
+      {"file": "weights.safetensors", "key": "bn.running_mean", "array": "statistics",
+       "tensor": "bn.running_mean", "elements": [0, 4], "xxh3": "0000000000000002"}]})");
+}
+
+// With a checksum that fits, as whoever means harm would make it.
+std::string sealed(Json json) {
+  const auto text = json.dump();
+  char digits[17];
+  std::snprintf(digits, sizeof(digits), "%016llx",
+                static_cast<unsigned long long>(XXH3_64bits(text.data(), text.size())));
+  json["checksum"] = digits;
+  return json.dump(2);
+}
+
+TEST(Manifest, IsJsonThatAnybodyReads) {
+  auto json = Json::parse(to_json(example()));
+  EXPECT_TRUE(json.contains("checksum"));
+  json.erase("checksum");
+  EXPECT_EQ(nlohmann::json(json), nlohmann::json(example_json()));
+}
+
+TEST(Manifest, ReadsWhatAnotherWroteAndWhatItWrote) {
+  EXPECT_EQ(parse_manifest(sealed(example_json()), "m"), example());
+  EXPECT_EQ(parse_manifest(to_json(example()), "m"), example());
+  EXPECT_EQ(parse_manifest(to_json({}), "m"), Manifest());
+}
+
+TEST(Manifest, EveryTruncationIsRefused) {
+  const auto good = to_json(example());
+  for (std::size_t cut = 0; cut + 1 < good.size(); ++cut)  // the last line end alone says nothing
+    EXPECT_THROW(parse_manifest(good.substr(0, cut), "m"), UserError) << cut;
+  EXPECT_THROW(parse_manifest(good + "x", "m"), UserError);
+}
+
+TEST(Manifest, EveryChangedByteIsRefusedOrChangesNothing) {
+  const auto good = to_json(example());
+  Random random(1);
+  std::size_t refused = 0;
+  const auto look = [&](const std::string& bytes) {
+    try {
+      ASSERT_EQ(parse_manifest(bytes, "m"), example()) << bytes;
+    } catch (const UserError&) {
+      ++refused;
+    }
+  };
+  for (std::size_t at = 0; at < good.size(); ++at) {
+    for (int bit = 0; bit < 8; ++bit) {
+      auto bytes = good;
+      bytes[at] = static_cast<char>(bytes[at] ^ (1 << bit));
+      look(bytes);
+    }
+    auto bytes = good;
+    bytes[at] = static_cast<char>(random.below(256));
+    look(bytes);
+  }
+  EXPECT_GT(refused, good.size() * 4);
+}
+
+TEST(Manifest, NamesTheFileAndTheFault) {
+  const auto with = [](const char* place, Json value) {
+    auto json = example_json();
+    json[Json::json_pointer(place)] = std::move(value);
+    return sealed(json);
+  };
+  const auto without = [](const char* key) {
+    auto json = example_json();
+    json.erase(key);
+    return sealed(json);
+  };
+  const std::pair<std::string, std::string> faults[] = {
+      {"", "cut off or damaged"},
+      {"[]", "not of a Capstan checkpoint"},
+      {"3", "not of a Capstan checkpoint"},
+      {"{}", "not of a Capstan checkpoint"},
+      {with("/format", "capstan-checkpoint-9"), "not of a Capstan checkpoint"},
+      {example_json().dump(), "checksum"},
+      {std::string(100'000, '['), "cut off or damaged"},
+      {"{\"format\":\"capstan-checkpoint-1\",\"x\":" + std::string(200'000, '[') + std::string(200'000, ']') +
+           "}",
+       "cut off or damaged"},
+      {without("tensors"), "cut off or damaged"},
+      {without("data"), "cut off or damaged"},
+      {with("/version", "five"), "\"five\" where a whole number belongs"},
+      {with("/version", -1), "-1 where a whole number belongs"},
+      {with("/version", 1.5), "1.5 where a whole number belongs"},
+      {with("/version", true), "true where a whole number belongs"},
+      {with("/marks/0/worker", 4'294'967'296), "no worker"},
+      {with("/tensors/0/file", "../weights.safetensors"), "no file of this folder"},
+      {with("/tensors/0/file", "/etc/passwd"), "no file of this folder"},
+      {with("/tensors/0/file", "a/b"), "no file of this folder"},
+      {with("/tensors/0/file", ".."), "no file of this folder"},
+      {with("/tensors/0/file", ""), "no file of this folder"},
+      {with("/tensors/0/elements", {0, 49}), "a piece outside tensor conv.weight"},
+      {with("/tensors/0/elements", {41, 40}), "a piece outside tensor conv.weight"},
+      {with("/tensors/0/elements", {-1, 40}), "-1 where a whole number belongs"},
+      {with("/tensors/0/elements", Json::array()), "cut off or damaged"},
+      {with("/tensors/0/tensor", "conv.bias"), "names a tensor conv.bias"},
+      {with("/tensors/0/array", "statistics"), "names a tensor conv.weight"},
+      {with("/tensors/0/xxh3", "ff"), "'ff' is no checksum"},
+      {with("/tensors/0/xxh3", "000000000000000g"), "is no checksum"},
+      {with("/marks/0/incarnation", "-123456789abcdef"), "is no checksum"},
+      {with("/parameters/0/shape", {1ull << 40, 1ull << 40}), "larger than any model"},
+      {with("/parameters/0/shape", {1ull << 63}), "larger than any model"},
+      {with("/parameters/0/shape", {-2}), "-2 where a whole number belongs"},
+      {with("/parameters/0/shape", {2.5}), "2.5 where a whole number belongs"},
+      {with("/parameters/0/shape", {0, 1ull << 63}), "larger than any model"},
+      {with("/statistics/0/shape", {1ull << 60}), "larger than any model"},
+      {with("/data/legs/0/batch", 0), "a leg without"},
+      {with("/data/legs/0/steps", Json::array()), "a leg without"},
+  };
+  for (const auto& [text, fault] : faults) {
+    EXPECT_THAT([&] { parse_manifest(text, "folder/m.json"); },
+                ThrowsMessage<UserError>(AllOf(HasSubstr("folder/m.json"), HasSubstr(fault))))
+        << text.substr(0, 3000);
+  }
+}
+
+}  // namespace
+}  // namespace capstan::checkpoint
