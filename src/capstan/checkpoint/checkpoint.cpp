@@ -65,7 +65,9 @@ void add_array(File& file, const FlatLayout& layout, const Shard& shard, const N
     const auto& tensor = layout.tensors()[i];
     const auto mine = intersection(layout.range(i), shard.range);
     if (mine.size() == 0 && (tensor.elements() > 0 || shard.server > 0)) continue;
-    const auto values = array.values.subspan(mine.begin - shard.range.begin, mine.size());
+    // A tensor without elements may lie anywhere, also outside the range.
+    const auto values = mine.size() == 0 ? std::span<float>()
+                                         : array.values.subspan(mine.begin - shard.range.begin, mine.size());
     const Range elements{mine.begin - layout.offset(i), mine.end - layout.offset(i)};
     if (elements.size() == tensor.elements() && tensor.dims.size() == 4) {
       scratch.assign(values.begin(), values.end());
