@@ -49,7 +49,9 @@ Checkpointer::Checkpointer(const CheckpointOptions& options, Version start, Back
       done_(std::move(done)),
       newest_(start),
       tried_(start),
-      tried_at_(SteadyClock::now()) {}
+      tried_at_(SteadyClock::now()) {
+  if (options_.is_on()) set_newer_aside(options_.run, start);
+}
 
 bool Checkpointer::is_due(Version version) const {
   if (!options_.is_on() || pending_ || version == tried_) return false;

@@ -17,6 +17,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kPrefix = "step-";
+const std::string kAside = "aside-";
 constexpr const char* kBest = "best";
 constexpr const char* kFinished = "finished.json";
 
@@ -91,6 +92,16 @@ void remove_old(const fs::path& run, std::size_t keep) {
     if (kept) continue;
     fs::remove(entry.folder / kManifestFile, ignored);  // first: from now on nobody takes it for complete
     fs::remove_all(entry.folder, ignored);
+  }
+}
+
+void set_newer_aside(const fs::path& run, Version start) {
+  std::error_code ignored;
+  for (const auto& entry : folders(run)) {
+    if (entry.version <= start) continue;
+    const auto aside = home(run) / (kAside + entry.folder.filename().string());
+    fs::remove_all(aside, ignored);
+    fs::rename(entry.folder, aside, ignored);
   }
 }
 

@@ -33,6 +33,10 @@ std::optional<Found> newest_good(const std::filesystem::path& run, std::vector<s
 // attempts older than the newest have left behind. What cannot be removed stays.
 void remove_old(const std::filesystem::path& run, std::size_t keep);
 
+// Renames checkpoints newer than `start` to `aside-…`: a run that goes on from there makes its own, and what
+// it would otherwise have left are those, which are damaged or of another way. What cannot be renamed stays.
+void set_newer_aside(const std::filesystem::path& run, Version start);
+
 // Makes `best` a link to this checkpoint of the run, at once as others see it.
 void link_best(const std::filesystem::path& run, Version version);
 
