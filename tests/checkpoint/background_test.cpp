@@ -1,0 +1,100 @@
+#include "capstan/checkpoint/background.h"
+
+#include <future>
+#include <optional>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "capstan/base/user_error.h"
+#include "checkpoint/mailbox.h"
+
+namespace capstan::checkpoint {
+namespace {
+
+using capstan::testing::Mailbox;
+using ::testing::ElementsAre;
+
+TEST(Background, RunsTasksInTurnOnAThreadOfItsOwn) {
+  Mailbox mailbox;
+  Background background(mailbox.door());
+  std::vector<int> ran, done;
+  const auto here = std::this_thread::get_id();
+  for (int i = 0; i < 100; ++i) {
+    background.post(
+        [&, i] {
+          EXPECT_NE(std::this_thread::get_id(), here);
+          ran.push_back(i);
+        },
+        [&, i](const std::string& error) {
+          EXPECT_EQ(error, "");
+          EXPECT_EQ(std::this_thread::get_id(), here);
+          done.push_back(i);
+        });
+  }
+  ASSERT_TRUE(mailbox.run_until([&] { return done.size() == 100; }));
+  std::vector<int> expected(100);
+  for (int i = 0; i < 100; ++i) expected[static_cast<std::size_t>(i)] = i;
+  EXPECT_EQ(ran, expected);
+  EXPECT_EQ(done, expected);
+}
+
+TEST(Background, DeliversWhatATaskThrowsAndGoesOn) {
+  Mailbox mailbox;
+  Background background(mailbox.door());
+  std::vector<std::string> errors;
+  const auto done = [&](const std::string& error) { errors.push_back(error); };
+  background.post([] { throw UserError("the disk is full"); }, done);
+  background.post([] { throw std::bad_alloc(); }, done);
+  background.post([] {}, done);
+  ASSERT_TRUE(mailbox.run_until([&] { return errors.size() == 3; }));
+  EXPECT_THAT(errors, ElementsAre("the disk is full", std::bad_alloc().what(), ""));
+}
+
+// What a task holds, such as a copy of the weights, is gone when its end is heard of.
+TEST(Background, LetsGoOfATaskBeforeItsEndIsDelivered) {
+  Mailbox mailbox;
+  Background background(mailbox.door());
+  auto held = std::make_shared<int>(1);
+  bool done = false;
+  background.post([held] {},
+                  [&](const std::string&) {
+                    EXPECT_EQ(held.use_count(), 1);
+                    done = true;
+                  });
+  ASSERT_TRUE(mailbox.run_until([&] { return done; }));
+}
+
+TEST(Background, EndsAfterTheTaskThatRunsAndForgetsTheRest) {
+  Mailbox mailbox;
+  std::promise<void> begun, go;
+  bool finished = false, second = false, heard = false;
+  std::optional<Background> background(mailbox.door());
+  background->post(
+      [&] {
+        begun.set_value();
+        go.get_future().wait();
+        finished = true;
+      },
+      [&](const std::string&) { heard = true; });
+  background->post([&] { second = true; }, [&](const std::string&) { heard = true; });
+  begun.get_future().wait();
+  std::thread later([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    go.set_value();
+  });
+  background.reset();
+  later.join();
+  EXPECT_TRUE(finished);
+  EXPECT_FALSE(second);
+  mailbox.run_waiting();
+  EXPECT_FALSE(heard) << "whoever waited for it may be gone too";
+}
+
+TEST(Background, EndsWithoutEverHavingWorked) {
+  Mailbox mailbox;
+  for (int i = 0; i < 50; ++i) Background background(mailbox.door());
+}
+
+}  // namespace
+}  // namespace capstan::checkpoint
