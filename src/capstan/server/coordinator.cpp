@@ -73,8 +73,9 @@ Result<wire::Member> Coordinator::admit(Role role, std::optional<std::uint32_t> 
     worker.incarnation = incarnation;
     worker.applied = applied;
     for (const auto& mark : earlier_marks_) {
-      if (mark.worker.value == *index && mark.incarnation == incarnation)
-        worker.mark = worker.push.sequence = worker.holding = mark.sequence;
+      if (mark.worker.value != *index || mark.incarnation != incarnation) continue;
+      worker.mark = worker.push.sequence = worker.holding = mark.sequence;
+      worker.counted = true;
     }
   }
   return wire::Member{role, *index};
