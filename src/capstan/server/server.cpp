@@ -155,7 +155,7 @@ Status Server::admit(const wire::Join& join, wire::Member& member) {
     }
   }
   if (coordinator_ && join.role == Role::kWorker) {
-    if (auto bad = agree_on_data(join); !bad.is_ok()) return bad;
+    if (auto bad = check_data(join); !bad.is_ok()) return bad;
   }
   if (coordinator_) {
     const auto admitted = coordinator_->admit(join.role, join.index, join.incarnation);
@@ -173,15 +173,17 @@ Status Server::admit(const wire::Join& join, wire::Member& member) {
       return Status::unavailable("this server has not heard yet that the worker before is lost");
     }
   }
-  if (!layout) return Status::ok();
-  layout_ = std::move(*layout);
-  try {
-    make_shard();
-  } catch (const UserError& error) {  // no memory for so large a model
-    layout_ = FlatLayout();
-    if (coordinator_) coordinator_->gone(member, true);
-    return Status::refused(error.what());
+  if (layout) {
+    layout_ = std::move(*layout);
+    try {
+      make_shard();
+    } catch (const UserError& error) {  // no memory for so large a model
+      layout_ = FlatLayout();
+      if (coordinator_) coordinator_->gone(member, true);
+      return Status::refused(error.what());
+    }
   }
+  if (coordinator_ && join.role == Role::kWorker) agree_on_data(join);
   return Status::ok();
 }
 

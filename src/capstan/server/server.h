@@ -114,7 +114,8 @@ class Server final : private SessionEvents, private LeaderLink::Events {
 
   // Checkpoints: server_checkpoints.cpp.
   void begin_from(const std::filesystem::path& folder, const checkpoint::Manifest& manifest);
-  Status agree_on_data(const wire::Join& join);
+  Status check_data(const wire::Join& join) const;
+  void agree_on_data(const wire::Join& join);  // of a worker that has been taken in
   checkpoint::Manifest manifest() const;
   void note_update(Version version);  // leader: is a checkpoint due?
   void plan_checkpoint();

@@ -11,6 +11,14 @@ namespace capstan::server {
 
 using wire::Role;
 
+namespace {
+
+Result<FlatLayout> statistics_of(const wire::Join& join) {
+  return join.statistics.empty() ? FlatLayout() : wire::from_wire(join.statistics);
+}
+
+}  // namespace
+
 // ---- beginning from one ----
 
 void Server::begin_from(const std::filesystem::path& folder, const checkpoint::Manifest& from) {
@@ -41,23 +49,25 @@ void Server::begin_from(const std::filesystem::path& folder, const checkpoint::M
 }
 
 // Workers of one job share one training set; a checkpoint's position is a position in the same one.
-Status Server::agree_on_data(const wire::Join& join) {
-  FlatLayout statistics;
-  if (!join.statistics.empty()) {
-    auto decoded = wire::from_wire(join.statistics);
-    if (!decoded) return decoded.status();
-    statistics = std::move(*decoded);
-  }
-  if (const auto difference = statistics_.agree(statistics); !difference.empty())
+Status Server::check_data(const wire::Join& join) const {
+  const auto statistics = statistics_of(join);
+  if (!statistics) return statistics.status();
+  if (const auto difference = statistics_.difference(*statistics); !difference.empty())
     return Status::refused("the worker's buffers differ from the job's (here): " + difference);
-  if (!data_) data_ = join.data;
-  if (data_->batch == 0) data_->batch = join.data.batch;
-  if (*data_ == join.data) return Status::ok();
+  auto data = data_.value_or(join.data);
+  if (data.batch == 0) data.batch = join.data.batch;
+  if (data == join.data) return Status::ok();
   const auto text = [](const wire::DataSource& d) {
     return fmt::format("{} samples, batch size {}, seed {}", d.samples, d.batch, d.seed);
   };
   return Status::refused(
-      fmt::format("the worker's data differ: the job has {}; the worker {}", text(*data_), text(join.data)));
+      fmt::format("the worker's data differ: the job has {}; the worker {}", text(data), text(join.data)));
+}
+
+// Apart from the check: whoever is refused for another reason must not decide what the job trains on.
+void Server::agree_on_data(const wire::Join& join) {
+  statistics_.agree(*statistics_of(join));
+  data_ = join.data;
 }
 
 void Server::greet(WorkerEntry& worker) {

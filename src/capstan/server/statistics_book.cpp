@@ -6,11 +6,14 @@
 
 namespace capstan::server {
 
-std::string StatisticsBook::agree(const FlatLayout& layout) {
-  if (agreed_) return layout_.difference(layout);
+std::string StatisticsBook::difference(const FlatLayout& layout) const {
+  return agreed_ ? layout_.difference(layout) : "";
+}
+
+void StatisticsBook::agree(const FlatLayout& layout) {
+  CAPSTAN_CHECK(difference(layout).empty(), "one layout for all workers");
   layout_ = layout;
   agreed_ = true;
-  return {};
 }
 
 void StatisticsBook::restore(const FlatLayout& layout, std::vector<float> mean) {

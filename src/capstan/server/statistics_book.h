@@ -18,7 +18,8 @@ class StatisticsBook {
   using Done = std::function<void(std::vector<float> mean)>;
 
   // The first worker brings the layout; others must have the same. A line that says what differs, or empty.
-  std::string agree(const FlatLayout& layout);
+  std::string difference(const FlatLayout& layout) const;
+  void agree(const FlatLayout& layout);
   const FlatLayout& layout() const { return layout_; }
   bool is_empty() const { return layout_.size() == 0; }
 
