@@ -51,17 +51,16 @@ TEST(Background, DeliversWhatATaskThrowsAndGoesOn) {
   EXPECT_THAT(errors, ElementsAre("the disk is full", std::bad_alloc().what(), ""));
 }
 
-// What a task holds, such as a copy of the weights, is gone when its end is heard of.
+// What a task holds, such as a copy of the weights, is gone when its end is told.
 TEST(Background, LetsGoOfATaskBeforeItsEndIsDelivered) {
   Mailbox mailbox;
-  Background background(mailbox.door());
-  auto held = std::make_shared<int>(1);
+  const auto held = std::make_shared<int>(1);
+  Background background([&](std::function<void()> function) {
+    EXPECT_EQ(held.use_count(), 1);
+    mailbox.deliver(std::move(function));
+  });
   bool done = false;
-  background.post([held] {},
-                  [&](const std::string&) {
-                    EXPECT_EQ(held.use_count(), 1);
-                    done = true;
-                  });
+  background.post([held] {}, [&](const std::string&) { done = true; });
   ASSERT_TRUE(mailbox.run_until([&] { return done; }));
 }
 

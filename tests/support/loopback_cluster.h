@@ -32,6 +32,10 @@ class LoopbackCluster {
     for (std::uint32_t i = 0; i < options.job.servers; ++i) {
       auto mine = options;
       mine.leads = i == 0;
+      if (!mine.leads) {  // of checkpoints followers know what the leader tells them
+        mine.checkpoints = {};
+        mine.resume.reset();
+      }
       nodes_.push_back(std::make_unique<Node>(network_, mine, std::to_string(i), faults));
       addresses_.push_back(std::to_string(i));
     }
