@@ -3,9 +3,6 @@
 #include <thread>
 #include <utility>
 
-#include <fmt/format.h>
-
-#include "capstan/base/user_error.h"
 #include "capstan/checkpoint/checkpoint.h"
 #include "capstan/models/buffers.h"
 
@@ -34,9 +31,6 @@ AloneCheckpoints::AloneCheckpoints(const TrainContext& context, const optimizer:
 std::optional<training::SingleStart> AloneCheckpoints::start() const {
   if (!context_.resume) return {};
   const auto& [folder, manifest] = *context_.resume;
-  if (manifest.state != rule_.state_names())
-    throw UserError(fmt::format("{} was made with {}, and cannot be gone on from with {}", folder.string(),
-                                manifest.optimizer, optimizer::name(rule_.options().kind)));
   return training::SingleStart{
       manifest.version, manifest.legs, checkpoint::load_statistics(folder, manifest),
       [this](std::span<float> weights, std::vector<std::span<float>> state) {

@@ -107,6 +107,10 @@ void check_resumed(const Resumed& resumed, const FlatLayout& layout, const data:
   const auto folder = resumed.from.folder.string();
   if (const auto difference = layout.difference(FlatLayout(from.parameters)); !difference.empty())
     throw UserError(fmt::format("{} is of another network than {}: {}", folder, config.network, difference));
+  if (const optimizer::Optimizer rule(config.optimizer.options(), {}); rule.state_names() != from.state)
+    throw UserError(
+        fmt::format("{} was made with --optimizer {}, whose state is another than that of {} here", folder,
+                    from.optimizer, config.optimizer.name));
   if (from.samples > 0 && (from.samples != dataset.train->count() || from.seed != config.seed))
     throw UserError(fmt::format("{} was trained on {} samples with seed {}; here are {} samples and seed {}",
                                 folder, from.samples, from.seed, dataset.train->count(), config.seed));
@@ -236,6 +240,9 @@ int run_train(const Arguments& arguments) {
   context.folder.write("versions.json", versions());
   if (resumed) {
     say(fmt::format("going on from step {}: {}", plan.start.value, resumed->from.folder.string()));
+    if (plan.total <= plan.start.value)
+      say(fmt::format("nothing is left to train: it has {} updates, and --epochs {}{} ask for no more",
+                      plan.start.value, config.epochs, config.max_steps > 0 ? " with --max-steps" : ""));
     context.folder.append(json_line(nlohmann::ordered_json{{"kind", "resume"}, {"step", plan.start.value}}));
   }
   bool interrupted = false;
