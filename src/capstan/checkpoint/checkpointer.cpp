@@ -64,21 +64,23 @@ fs::path Checkpointer::begin(Manifest manifest, std::uint32_t servers) {
   CAPSTAN_CHECK(!pending_, "one checkpoint at a time");
   tried_ = manifest.version;
   tried_at_ = SteadyClock::now();
-  pending_ = Pending{std::move(manifest), {}, servers, {}, {}, {}, {}};
+  pending_.emplace();
+  pending_->manifest = std::move(manifest);
+  pending_->servers = servers;
   pending_->folder = folder_of(options_.run, tried_);
   for (std::uint32_t i = 0; i < servers; ++i) pending_->missing.insert(i);
   return pending_->folder;
 }
 
 void Checkpointer::take_snapshot(Version version, std::shared_ptr<Snapshot> snapshot, Range range) {
-  if (!pending_ || pending_->manifest.version != version) return;
+  if (!pending_ || pending_->failed || pending_->manifest.version != version) return;
   pending_->snapshot = std::move(snapshot);
   pending_->range = range;
   write_own();
 }
 
 void Checkpointer::take_statistics(const FlatLayout& layout, std::vector<float> statistics) {
-  if (!pending_) return;
+  if (!pending_ || pending_->failed) return;
   // Where nobody has told any, the checkpoint has none.
   pending_->statistics = statistics.empty() ? std::pair{FlatLayout(), std::vector<float>()}
                                             : std::pair{layout, std::move(statistics)};
@@ -138,10 +140,14 @@ void Checkpointer::complete() {
 void Checkpointer::fail(const std::string& error) {
   // What is there of it makes room, for example on a full disk. Parts that other servers still write may
   // remain; the next checkpoint removes them.
-  background_.post([folder = pending_->folder] { fs::remove_all(folder); }, [](const std::string&) {});
-  error_ = error;
-  pending_.reset();
-  done_();
+  pending_->failed = true;
+  pending_->missing.clear();
+  background_.post([folder = pending_->folder] { fs::remove_all(folder); },
+                   [this, error](const std::string&) {
+                     error_ = error;
+                     pending_.reset();
+                     done_();
+                   });
 }
 
 }  // namespace capstan::checkpoint

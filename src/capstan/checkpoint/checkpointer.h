@@ -47,6 +47,7 @@ class Checkpointer {
 
   // Is one to be made at this version? Never while one is being written.
   bool is_due(Version version) const;
+  // Until it is complete, or what is there of it has been removed.
   bool is_saving() const { return pending_.has_value(); }
   bool has_tried(Version version) const { return tried_ == version; }
   Version newest() const { return newest_; }           // complete; 0 for none
@@ -67,6 +68,7 @@ class Checkpointer {
     std::filesystem::path folder;
     std::uint32_t servers = 1;
     std::set<std::uint32_t> missing;
+    bool failed = false;  // what comes now counts for nothing
     std::shared_ptr<Snapshot> snapshot;
     Range range;
     std::optional<std::pair<FlatLayout, std::vector<float>>> statistics;
