@@ -57,7 +57,11 @@ void AloneCheckpoints::ended(const training::SingleState& state) {
   if (!options_of(context_).is_on()) return;
   if (!checkpointer_.has_tried(state.version)) begin(state);
   wait();
-  checkpoint::mark_finished(context_.folder.path(), state.version, "finished");
+  try {
+    checkpoint::mark_finished(context_.folder.path(), state.version, "finished");
+  } catch (const UserError& error) {  // a full disk is no reason to lose the weights
+    end_error_ = error.what();
+  }
 }
 
 void AloneCheckpoints::begin(const training::SingleState& state) {

@@ -22,7 +22,9 @@ class AloneCheckpoints {
   void ended(const training::SingleState& state);
 
   std::uint64_t newest() const { return checkpointer_.newest().value; }  // 0 for none
-  const std::string& error() const { return checkpointer_.error(); }
+  const std::string& error() const {
+    return checkpointer_.error().empty() ? end_error_ : checkpointer_.error();
+  }
 
  private:
   void begin(const training::SingleState& state);
@@ -30,6 +32,7 @@ class AloneCheckpoints {
 
   const TrainContext& context_;
   const optimizer::Optimizer& rule_;
+  std::string end_error_;
   std::mutex mutex_;  // guards what follows
   std::deque<std::function<void()>> delivered_;
   checkpoint::Background background_;
