@@ -15,9 +15,9 @@ namespace {
 namespace fs = std::filesystem;
 
 // What a run may change when it goes on: how long, on how much, and how it is watched.
-const std::set<std::string> kMayDiffer = {"workers",   "servers",          "epochs",
-                                          "max-steps", "threads",          "server-threads",
-                                          "transport", "checkpoint-every", "keep"};
+const std::set<std::string> kMayDiffer = {
+    "workers",        "servers",        "epochs",    "max-steps",        "threads",
+    "server-threads", "loader-threads", "transport", "checkpoint-every", "keep"};
 
 std::set<std::string> what_makes_it(const std::string& toml) {
   std::set<std::string> lines;
