@@ -107,10 +107,10 @@ void check_resumed(const Resumed& resumed, const FlatLayout& layout, const data:
   const auto folder = resumed.from.folder.string();
   if (const auto difference = layout.difference(FlatLayout(from.parameters)); !difference.empty())
     throw UserError(fmt::format("{} is of another network than {}: {}", folder, config.network, difference));
-  if (const optimizer::Optimizer rule(config.optimizer.options(), {}); rule.state_names() != from.state)
-    throw UserError(
-        fmt::format("{} was made with --optimizer {}, whose state is another than that of {} here", folder,
-                    from.optimizer, config.optimizer.name));
+  const auto kind = config.optimizer.options().kind;
+  if (from.state != optimizer::Optimizer(config.optimizer.options(), {}).state_names())
+    throw UserError(fmt::format("{} was made with {}: its state is of no use to {} as it is set here", folder,
+                                from.optimizer, optimizer::name(kind)));
   if (from.samples > 0 && (from.samples != dataset.train->count() || from.seed != config.seed))
     throw UserError(fmt::format("{} was trained on {} samples with seed {}; here are {} samples and seed {}",
                                 folder, from.samples, from.seed, dataset.train->count(), config.seed));
@@ -213,6 +213,13 @@ int run_train(const Arguments& arguments) {
     say(fmt::format("capstan: {}: taking the checkpoint before it", complaint));
   if (resumed) check_resumed(*resumed, layout, dataset, config);
   if (resumed && config.train_dir.empty()) config.train_dir = resumed->run;
+  // Nothing is written into another run than the one that goes on, or that `auto` found without a checkpoint
+  // and without weights: that one ended before it came to anything, and begins again.
+  std::error_code none;
+  const bool same_run = resumed
+                            ? std::filesystem::equivalent(config.train_dir, resumed->run, none)
+                            : config.resume == "auto" &&
+                                  !std::filesystem::exists(config.train_dir / "weights.safetensors", none);
   const auto plan = plan_steps(config, dataset.train->count(), resumed ? &resumed->from.manifest : nullptr);
   (void)config.optimizer.schedule(plan.total);  // wrong schedules end here
   if (dry_run) {
@@ -228,8 +235,7 @@ int run_train(const Arguments& arguments) {
       std::move(model),
       layout,
       buffer_layout,
-      metrics::RunFolder(config.train_dir, fmt::format("{}-{}", config.network, config.dataset),
-                         resumed.has_value()),
+      metrics::RunFolder(config.train_dir, fmt::format("{}-{}", config.network, config.dataset), same_run),
       plan,
       resumed ? std::optional(resumed->from) : std::nullopt,
       interrupts,
