@@ -252,5 +252,24 @@ TEST(JobConfig, ProcessesGetTheFlagsOfTheirPart) {
   EXPECT_THAT(work, Not(Contains("--lr=0.02")));
 }
 
+TEST(CheckpointEvery, IsUpdatesOrTimeOrNever) {
+  const auto parse = [](const char* text) {
+    const auto every = CheckpointEvery::parse(text);
+    return std::pair(every.steps, every.seconds);
+  };
+  using Pair = std::pair<std::uint64_t, double>;
+  EXPECT_EQ(parse("500"), Pair(500, 0));
+  EXPECT_EQ(parse("1"), Pair(1, 0));
+  EXPECT_EQ(parse("90s"), Pair(0, 90));
+  EXPECT_EQ(parse("0.5s"), Pair(0, 0.5));
+  EXPECT_EQ(parse("5m"), Pair(0, 300));
+  EXPECT_EQ(parse("2h"), Pair(0, 7200));
+  EXPECT_EQ(parse("never"), Pair(0, 0));
+  for (const char* wrong : {"", "0", "-5", "1.5", "0s", "-1m", "often", "10x", "5 m", "m", "nan", "inf",
+                            "infs", "1e99", "1e13s", "Never", "5ms", " 5"}) {
+    EXPECT_THROW(CheckpointEvery::parse(wrong), UserError) << wrong;
+  }
+}
+
 }  // namespace
 }  // namespace capstan::config

@@ -89,6 +89,9 @@ TEST_P(Saving, HoldsWhatPlainArithmeticHasAtItsVersionWhileTrainingGoesOn) {
     // The very bits that the workers had.
     EXPECT_EQ(without_gaps(lives[0].seen.at(version)), s.weights);
     EXPECT_EQ(s.manifest.strategy, c.strategy);
+    EXPECT_EQ(s.manifest.optimizer, "sgd");
+    EXPECT_THAT(s.manifest.state, ElementsAre("momentum_buffer"));
+    EXPECT_EQ(s.manifest.learning_rate, 0.1);
     EXPECT_EQ(s.manifest.samples, 640u);
     EXPECT_EQ(s.manifest.seed, 5u);
     EXPECT_EQ(s.manifest.trained_samples, version * c.workers * 32);

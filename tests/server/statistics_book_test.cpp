@@ -117,6 +117,17 @@ TEST_F(Book, CountsThoseWhoLeftOnceNobodyIsHere) {
   EXPECT_THAT(heard(), ElementsAre(6, (1 + 5 + 7) / 3.0f));
 }
 
+TEST_F(Book, NeverCountsTheLost) {
+  book_.joined({0});
+  book_.joined({1});
+  tell(0, 1);
+  tell(1, 5);
+  book_.gone({0}, true);
+  book_.gone({1}, false);
+  want();
+  EXPECT_THAT(heard(), ElementsAre(5));
+}
+
 TEST_F(Book, KeepsTheNewestWhereAllAreLost) {
   book_.joined({0});
   want();
@@ -149,6 +160,12 @@ TEST_F(Book, ANewLifeOfAWorkerHasToldNothing) {
   EXPECT_THAT(heard(), IsEmpty());
   tell(0, 5);
   EXPECT_THAT(heard(), ElementsAre(5));
+  book_.gone({0}, false);
+  book_.joined({1});
+  want();
+  book_.joined({0});  // not waited for, and what its life before told is not its own
+  tell(1, 9);
+  EXPECT_THAT(heard(), ElementsAre(5, 9));
 }
 
 TEST_F(Book, SeveralMayWaitEachForNewsAfterItsOwnQuestion) {
