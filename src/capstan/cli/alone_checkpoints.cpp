@@ -3,6 +3,7 @@
 #include <thread>
 #include <utility>
 
+#include "capstan/base/user_error.h"
 #include "capstan/checkpoint/checkpoint.h"
 #include "capstan/models/buffers.h"
 
