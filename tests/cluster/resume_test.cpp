@@ -38,6 +38,10 @@ std::uint64_t newest(const fs::path& run) {
   return list.empty() ? 0 : list.back().version.value;
 }
 
+checkpoint::Manifest manifest_of(const fs::path& run) {
+  return checkpoint::read_manifest(checkpoint::folder_of(run, {newest(run)}));
+}
+
 // Parameters and optimizer state of a run's newest checkpoint, by name; statistics are left out, because
 // workers that stop have computed a step more than became part of the weights.
 std::map<std::string, std::vector<float>> state_of(const fs::path& run) {
@@ -120,6 +124,7 @@ void expect_the_same_bits(const Flags& flags, const std::vector<By>& ways) {
     EXPECT_EQ(second.json()["epochs"], whole.json()["epochs"]);
     EXPECT_TRUE(checkpoint::is_finished(run));
     EXPECT_TRUE(state_of(run) == expected);
+    EXPECT_EQ(manifest_of(run).trained_samples, manifest_of(folder / "whole").trained_samples);
   }
 }
 
