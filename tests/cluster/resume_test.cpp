@@ -84,7 +84,8 @@ void expect_one_line(Program& run, int code, const std::string& says) {
 
 enum class By { kInterrupt, kKill };
 
-// Ends a run on the way, goes on with the same command, and compares with one that was never ended.
+// Ends a run on the way (it must last some seconds beyond its first epoch, that there is time for it), goes
+// on with the same command, and compares with one that was never ended.
 void expect_the_same_bits(const Flags& flags, const std::vector<By>& ways) {
   const Folder folder;
   Program whole(folder, train(folder / "whole", flags));
@@ -129,18 +130,18 @@ void expect_the_same_bits(const Flags& flags, const std::vector<By>& ways) {
 }
 
 TEST(Resume, OfLeNetOnDigitsGivesTheBitsOfARunThatWasNotEnded) {
-  expect_the_same_bits({"--epochs=6", "--checkpoint-every=30", "--lr-schedule=cosine"},
+  expect_the_same_bits({"--epochs=20", "--checkpoint-every=30", "--lr-schedule=cosine"},
                        {By::kInterrupt, By::kKill});
 }
 
 TEST(Resume, OfANetworkWithBatchNormGivesTheSameWeights) {
   expect_the_same_bits({"--network=resnet20", "--dataset=synthetic:3x8x8:4:256", "--batch-size=16",
-                        "--epochs=10", "--checkpoint-every=10"},
+                        "--epochs=16", "--checkpoint-every=10"},
                        {By::kInterrupt});
 }
 
 TEST(Resume, WithoutServersGivesTheBitsOfARunThatWasNotEnded) {
-  expect_the_same_bits({"--strategy=single", "--dataset=synthetic:1x28x28:10:512", "--epochs=12",
+  expect_the_same_bits({"--strategy=single", "--dataset=synthetic:1x28x28:10:512", "--epochs=60",
                         "--checkpoint-every=20", "--optimizer=adam", "--lr=0.001"},
                        {By::kInterrupt, By::kKill});
 }
@@ -150,18 +151,14 @@ TEST(Resume, WithoutServersGivesTheBitsOfARunThatWasNotEnded) {
 TEST(Resume, OnOtherNumbersOfWorkersAndServersTrainsEverySampleOfEveryEpochOnce) {
   const Folder folder;
   const Flags job = {"--dataset=synthetic:1x28x28:10:500", "--batch-size=8", "--epochs=6"};
-  const std::vector<Flags> places = {{"--workers=2", "--servers=1"},
-                                     {"--workers=3", "--servers=2"},
+  // The first two end in the middle of an epoch.
+  const std::vector<Flags> places = {{"--workers=2", "--servers=1", "--max-steps=40"},
+                                     {"--workers=3", "--servers=2", "--max-steps=71"},
                                      {"--workers=1", "--servers=3", "--strategy=async"}};
   std::uint64_t reached = 0;
   for (std::size_t i = 0; i < places.size(); ++i) {
     Program run(folder, train(folder / "run", with(with(job, places[i]), {"--resume=auto"})));
-    const bool last = i + 1 == places.size();
-    if (!last) {
-      ASSERT_TRUE(run.said("epoch " + std::to_string(i + 1))) << run.errors();
-      run.child().signal(SIGINT);
-    }
-    ASSERT_EQ(run.exit_code(), last ? 0 : 130) << run.errors();
+    ASSERT_EQ(run.exit_code(), 0) << run.errors();
     EXPECT_EQ(run.json()["resumed_from"], reached);
     reached = run.json()["steps"];
     const auto manifest = checkpoint::read_manifest(checkpoint::folder_of(folder / "run", {reached}));
