@@ -22,6 +22,7 @@ Coordinator::Coordinator(const Options& options, Outbox outbox)
 void Coordinator::resume(Version version, std::vector<checkpoint::Mark> marks) {
   engine_.resume(version);
   ordered_ = version;
+  resumed_ = true;
   earlier_marks_ = std::move(marks);
 }
 
@@ -158,7 +159,7 @@ void Coordinator::pull(const wire::Member& member, const wire::Pull& pull) {
 }
 
 void Coordinator::ask_for_initial_weights() {
-  if (initialized_.size() == options_.servers || initializer_) return;
+  if (resumed_ || initialized_.size() == options_.servers || initializer_) return;
   for (std::uint32_t i = 0; i < workers_.size(); ++i) {
     if (!workers_[i].ready) continue;
     initializer_ = WorkerId{i};

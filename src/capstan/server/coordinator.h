@@ -124,6 +124,7 @@ class Coordinator {
   };
   std::deque<LossMark> loss_marks_ = {LossMark{}};
   std::uint64_t pushes_ = 0, pulls_ = 0;
+  bool resumed_ = false;  // servers have their weights from a checkpoint, and nobody is asked for any
   std::vector<checkpoint::Mark> earlier_marks_;
 };
 

@@ -390,8 +390,7 @@ void Server::on_leader_joined(const wire::Joined& joined) {
   try {
     begin_from(joined.checkpoint, checkpoint::read_manifest(joined.checkpoint));
   } catch (const UserError& error) {
-    log_->error("cannot begin from the leader's checkpoint: {}", error.what());
-    end(Outcome::kLeaderLost);
+    cannot_begin(error.what());
   }
 }
 

@@ -114,6 +114,7 @@ class Server final : private SessionEvents, private LeaderLink::Events {
 
   // Checkpoints: server_checkpoints.cpp.
   void begin_from(const std::filesystem::path& folder, const checkpoint::Manifest& manifest);
+  void cannot_begin(const std::string& error);  // follower: from the leader's checkpoint
   Status check_data(const wire::Join& join) const;
   void agree_on_data(const wire::Join& join);  // of a worker that has been taken in
   checkpoint::Manifest manifest() const;

@@ -35,17 +35,32 @@ void Server::begin_from(const std::filesystem::path& folder, const checkpoint::M
   std::vector<checkpoint::NamedArray> arrays = {{"weights", executor_->shard().mutable_weights()}};
   const auto state = executor_->shard().mutable_state();
   for (std::size_t i = 0; i < state.size(); ++i) arrays.push_back({names[i], state[i]});
-  checkpoint::load(folder, from, range_, arrays);
   start_ = from.version;
   marks_ = from.marks;
+  if (!coordinator_) {
+    // Off the loop: the leader takes a server that says nothing while it reads a large model for lost.
+    background_ = make_background();
+    return background_->post(
+        [folder, from, arrays, range = range_] { checkpoint::load(folder, from, range, arrays); },
+        [this](const std::string& error) {
+          if (!error.empty()) return cannot_begin(error);
+          initialized_ = true;
+          leader_->send(wire::Initialized{});
+        });
+  }
+  checkpoint::load(folder, from, range_, arrays);
   initialized_ = true;
-  if (!coordinator_) return leader_->send(wire::Initialized{});
   legs_ = from.legs;
   if (from.samples > 0) data_ = wire::DataSource{from.samples, from.seed, 0};
   if (!from.statistics.empty())
     statistics_.restore(FlatLayout(from.statistics), checkpoint::load_statistics(folder, from));
   coordinator_->resume(from.version, from.marks);
   coordinator_->initialized(ServerId{0});
+}
+
+void Server::cannot_begin(const std::string& error) {
+  log_->error("cannot begin from the leader's checkpoint: {}", error);
+  end(Outcome::kLeaderLost);
 }
 
 // Workers of one job share one training set; a checkpoint's position is a position in the same one.
@@ -141,6 +156,8 @@ std::unique_ptr<checkpoint::Background> Server::make_background() {
 }
 
 void Server::carry_out(const wire::CheckpointOrder& order) {
+  if (!initialized_)
+    return on_leader_lost(Status::malformed("it ordered a checkpoint before there were weights"));
   const auto snapshot = std::make_shared<checkpoint::Snapshot>(
       static_cast<std::size_t>(optimizer_.state_tensors() + 1), range_.size());
   executor_->save(snapshot->destinations(), snapshot, [this, order, snapshot] {

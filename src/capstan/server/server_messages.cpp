@@ -48,7 +48,8 @@ transport::Placement Server::on_payload(Session& session, const wire::Message& m
   }
   if (bytes != range_.size() * sizeof(float)) return Placement::refuse();
   if (std::holds_alternative<wire::Initialize>(message)) {
-    if (initialized_) return Placement::discard();
+    if (initialized_ || start_ != Version{})
+      return Placement::discard();  // a checkpoint's are there, or come
     return Placement::receive(std::as_writable_bytes(executor_->shard().mutable_weights()));
   }
   const auto* push = std::get_if<wire::Push>(&message);
@@ -135,7 +136,7 @@ Status Server::take(Session& session, const wire::Initialize&, std::size_t paylo
   if (session.member()->role != Role::kWorker || payload_bytes != range_.size() * sizeof(float)) {
     return Status::malformed("initial weights without weights");
   }
-  if (initialized_) return Status::ok();
+  if (initialized_ || start_ != Version{}) return Status::ok();
   initialized_ = true;
   if (coordinator_) {
     coordinator_->initialized(ServerId{0});
