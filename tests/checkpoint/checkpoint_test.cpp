@@ -251,15 +251,9 @@ TEST(Damage, PiecesThatAreMissingAreFound) {
   auto manifest = write_checkpoint(folder.path(), 2);
   std::erase_if(manifest.pieces, [](const Piece& p) { return p.array == "exp_avg" && p.tensor == "matrix"; });
   write_manifest(folder.path(), manifest);
-  // All elements but the 11 x 13 of that tensor.
-  const auto all = many_shapes().parameters();
-  const auto text = std::to_string(all - 143) + " of ";
-  EXPECT_THAT([&] { verify(folder.path(), manifest); }, ThrowsMessage<UserError>(HasSubstr(text)));
   EXPECT_THAT(
-      [&] {
-        loaded(folder.path(), {0, many_shapes().size()});
-      },
-      ThrowsMessage<UserError>(AllOf(HasSubstr(text), HasSubstr("exp_avg"))));
+      [&] { read_manifest(folder.path()); },
+      ThrowsMessage<UserError>(AllOf(HasSubstr("manifest.json"), HasSubstr("exp_avg of tensor matrix"))));
 }
 
 TEST(Damage, AFolderWithoutManifestIsNoCheckpoint) {

@@ -32,8 +32,11 @@ Manifest example() {
   m.legs = {{32, {10, 9}}, {16, {7}}};
   m.marks = {{{1}, {0x0123'4567'89ab'cdef}, {77}}};
   m.pieces = {{"weights.safetensors", "conv.weight[0:40]", "weights", "conv.weight", {0, 40}, 0xff},
+              {"weights.safetensors", "conv.weight[40:48]", "weights", "conv.weight", {40, 48}, 3},
               {"weights.safetensors", "scale", "weights", "scale", {0, 1}, 1},
-              {"weights.safetensors", "bn.running_mean", "statistics", "bn.running_mean", {0, 4}, 2}};
+              {"weights.safetensors", "bn.running_mean", "statistics", "bn.running_mean", {0, 4}, 2},
+              {"o.safetensors", "b/conv.weight", "momentum_buffer", "conv.weight", {0, 48}, 4},
+              {"o.safetensors", "b/scale", "momentum_buffer", "scale", {0, 1}, 5}};
   return m;
 }
 
@@ -50,10 +53,16 @@ Json example_json() {
     "tensors": [
       {"file": "weights.safetensors", "key": "conv.weight[0:40]", "array": "weights",
        "tensor": "conv.weight", "elements": [0, 40], "xxh3": "00000000000000ff"},
+      {"file": "weights.safetensors", "key": "conv.weight[40:48]", "array": "weights",
+       "tensor": "conv.weight", "elements": [40, 48], "xxh3": "0000000000000003"},
       {"file": "weights.safetensors", "key": "scale", "array": "weights",
        "tensor": "scale", "elements": [0, 1], "xxh3": "0000000000000001"},
       {"file": "weights.safetensors", "key": "bn.running_mean", "array": "statistics",
-       "tensor": "bn.running_mean", "elements": [0, 4], "xxh3": "0000000000000002"}]})");
+       "tensor": "bn.running_mean", "elements": [0, 4], "xxh3": "0000000000000002"},
+      {"file": "o.safetensors", "key": "b/conv.weight", "array": "momentum_buffer",
+       "tensor": "conv.weight", "elements": [0, 48], "xxh3": "0000000000000004"},
+      {"file": "o.safetensors", "key": "b/scale", "array": "momentum_buffer",
+       "tensor": "scale", "elements": [0, 1], "xxh3": "0000000000000005"}]})");
 }
 
 // With a checksum that fits, as whoever means harm would make it.
@@ -145,6 +154,13 @@ TEST(Manifest, NamesTheFileAndTheFault) {
       {with("/tensors/0/file", ".."), "no file of this folder"},
       {with("/tensors/0/file", ""), "no file of this folder"},
       {with("/tensors/0/elements", {0, 49}), "a piece outside tensor conv.weight"},
+      {with("/tensors/0/elements", {0, 39}), "every element of weights of tensor conv.weight"},
+      {with("/tensors/0/elements", {0, 41}), "every element of weights of tensor conv.weight"},
+      {with("/tensors/1/elements", {40, 47}), "every element of weights of tensor conv.weight"},
+      {with("/tensors/1/array", "other"), "every element of weights of tensor conv.weight"},
+      {with("/tensors/3/elements", {0, 3}), "every element of statistics of tensor bn.running_mean"},
+      {with("/tensors/5/array", "other"), "every element of momentum_buffer of tensor scale"},
+      {with("/optimizer_state", {"momentum_buffer", "exp_avg"}), "every element of exp_avg of tensor conv"},
       {with("/tensors/0/elements", {41, 40}), "a piece outside tensor conv.weight"},
       {with("/tensors/0/elements", {-1, 40}), "-1 where a whole number belongs"},
       {with("/tensors/0/elements", Json::array()), "cut off or damaged"},

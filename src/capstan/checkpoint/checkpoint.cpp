@@ -5,6 +5,7 @@
 #include <fstream>
 #include <iterator>
 #include <map>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -82,45 +83,51 @@ std::vector<Piece> write(const fs::path& folder, File&& file) {
   return std::move(file.pieces);
 }
 
-// The file's tensors that the manifest names, each found and compared with its checksum.
-std::map<std::string, Tensor> read_file(const fs::path& folder, const Manifest& manifest,
-                                        const std::string& name) {
-  auto content = read_safetensors(folder / name);
-  std::map<std::string, Tensor> tensors;
-  for (auto& t : content.tensors) tensors.emplace(t.name, std::move(t));
-  for (const auto& piece : manifest.pieces) {
-    if (piece.file != name) continue;
-    const auto found = tensors.find(piece.key);
-    if (found == tensors.end() || found->second.values.size() != piece.elements.size())
-      throw UserError(fmt::format("{} lacks tensor {}", (folder / name).string(), piece.key));
-    if (checksum_of(found->second.values) != piece.checksum)
-      throw UserError(fmt::format("{} is damaged: the checksum of tensor {} does not fit",
-                                  (folder / name).string(), piece.key));
+// Reads the pieces of a checkpoint, each found and compared with its checksum; keeps one file open.
+class PieceReader {
+ public:
+  explicit PieceReader(const fs::path& folder) : folder_(folder) {}
+
+  std::vector<float> read(const Piece& piece) {
+    const auto path = folder_ / piece.file;
+    if (!reader_ || open_ != piece.file) {
+      reader_.reset();
+      reader_.emplace(path);
+      open_ = piece.file;
+    }
+    auto tensor = reader_->read(piece.key);
+    if (!tensor || tensor->values.size() != piece.elements.size())
+      throw UserError(fmt::format("{} lacks tensor {}", path.string(), piece.key));
+    if (checksum_of(tensor->values) != piece.checksum)
+      throw UserError(
+          fmt::format("{} is damaged: the checksum of tensor {} does not fit", path.string(), piece.key));
+    return std::move(tensor->values);
   }
-  return tensors;
+
+ private:
+  const fs::path folder_;
+  std::optional<SafetensorsReader> reader_;
+  std::string open_;
+};
+
+// Which tensor of the layout bears a name.
+std::map<std::string, std::size_t> index_of(const FlatLayout& layout) {
+  std::map<std::string, std::size_t> index;
+  for (std::size_t i = 0; i < layout.tensors().size(); ++i) index[layout.tensors()[i].name] = i;
+  return index;
 }
 
-std::vector<std::string> files_of(const Manifest& manifest) {
-  std::vector<std::string> files;
-  for (const auto& piece : manifest.pieces) {
-    if (std::ranges::find(files, piece.file) == files.end()) files.push_back(piece.file);
-  }
-  return files;
-}
-
-// Copies what a piece has of `range`; returns how many elements that is.
-std::uint64_t place(const Piece& piece, const TensorShape& tensor, std::uint64_t offset,
-                    std::vector<float>& values, Range range, std::span<float> out) {
+// Copies what a piece has of `range`.
+void place(const Piece& piece, const TensorShape& tensor, std::uint64_t offset, std::vector<float> values,
+           Range range, std::span<float> out) {
   const Range flat{offset + piece.elements.begin, offset + piece.elements.end};
   const auto wanted = intersection(flat, range);
-  if (wanted.size() == 0) return 0;
   if (is_whole(piece, tensor) && tensor.dims.size() == 4) {
     const auto file_order = values;
     to_arena_order(tensor.dims, file_order, values);
   }
   std::ranges::copy(std::span(values).subspan(wanted.begin - flat.begin, wanted.size()),
                     out.begin() + static_cast<std::ptrdiff_t>(wanted.begin - range.begin));
-  return wanted.size();
 }
 
 }  // namespace
@@ -171,69 +178,40 @@ Manifest read_manifest(const fs::path& folder) {
 }
 
 void verify(const fs::path& folder, const Manifest& manifest) {
-  const FlatLayout layout(manifest.parameters);
-  for (const auto& file : files_of(manifest)) (void)read_file(folder, manifest, file);
-  std::vector<std::string> arrays = {kWeights};
-  arrays.insert(arrays.end(), manifest.state.begin(), manifest.state.end());
-  for (const auto& array : arrays) {
-    std::uint64_t elements = 0;
-    for (const auto& piece : manifest.pieces) {
-      if (piece.array == array) elements += piece.elements.size();
-    }
-    if (elements != layout.parameters())
-      throw UserError(fmt::format("{} has {} of the {} elements of {}", folder.string(), elements,
-                                  layout.parameters(), array));
-  }
+  PieceReader reader(folder);
+  for (const auto& piece : manifest.pieces) (void)reader.read(piece);
 }
 
 void load(const fs::path& folder, const Manifest& manifest, Range range, std::span<const NamedArray> arrays) {
   const FlatLayout layout(manifest.parameters);
-  std::map<std::string, std::size_t> index;
-  std::uint64_t expected = 0;
-  for (std::size_t i = 0; i < layout.tensors().size(); ++i) {
-    index[layout.tensors()[i].name] = i;
-    expected += intersection(layout.range(i), range).size();
-  }
-  std::map<std::string, std::uint64_t> filled;
+  const auto index = index_of(layout);
   for (const auto& array : arrays) {
     CAPSTAN_CHECK(array.values.size() == range.size(), "an array for the range");
+    if (array.name != kWeights && std::ranges::find(manifest.state, array.name) == manifest.state.end())
+      throw UserError(fmt::format("{} has no {}", folder.string(), array.name));
     std::ranges::fill(array.values, 0.0f);
   }
-  for (const auto& file : files_of(manifest)) {
-    std::map<std::string, Tensor> tensors;
-    for (const auto& piece : manifest.pieces) {
-      const auto array = std::ranges::find(arrays, piece.array, &NamedArray::name);
-      if (piece.file != file || array == arrays.end()) continue;
-      const auto i = index.at(piece.tensor);
-      const auto offset = layout.offset(i);
-      if (intersection({offset + piece.elements.begin, offset + piece.elements.end}, range).size() == 0)
-        continue;
-      if (tensors.empty()) tensors = read_file(folder, manifest, file);
-      filled[piece.array] +=
-          place(piece, layout.tensors()[i], offset, tensors.at(piece.key).values, range, array->values);
-    }
-  }
-  for (const auto& array : arrays) {
-    if (filled[array.name] != expected)
-      throw UserError(fmt::format("{} has {} of {} elements of {}", folder.string(), filled[array.name],
-                                  expected, array.name));
+  PieceReader reader(folder);
+  for (const auto& piece : manifest.pieces) {
+    const auto array = std::ranges::find(arrays, piece.array, &NamedArray::name);
+    if (array == arrays.end()) continue;
+    const auto i = index.at(piece.tensor);
+    const auto offset = layout.offset(i);
+    const Range flat{offset + piece.elements.begin, offset + piece.elements.end};
+    if (intersection(flat, range).size() == 0) continue;
+    place(piece, layout.tensors()[i], offset, reader.read(piece), range, array->values);
   }
 }
 
 std::vector<float> load_statistics(const fs::path& folder, const Manifest& manifest) {
   const FlatLayout layout(manifest.statistics);
+  const auto index = index_of(layout);
   std::vector<float> flat(layout.size());
-  for (const auto& file : files_of(manifest)) {
-    std::map<std::string, Tensor> tensors;
-    for (const auto& piece : manifest.pieces) {
-      if (piece.file != file || piece.array != kStatistics) continue;
-      if (tensors.empty()) tensors = read_file(folder, manifest, file);
-      for (std::size_t i = 0; i < layout.tensors().size(); ++i) {
-        if (layout.tensors()[i].name != piece.tensor) continue;
-        std::ranges::copy(tensors.at(piece.key).values,
-                          flat.begin() + static_cast<std::ptrdiff_t>(layout.offset(i)));
-      }
-    }
+  PieceReader reader(folder);
+  for (const auto& piece : manifest.pieces) {
+    if (piece.array != kStatistics) continue;
+    const auto at = layout.offset(index.at(piece.tensor)) + piece.elements.begin;
+    std::ranges::copy(reader.read(piece), flat.begin() + static_cast<std::ptrdiff_t>(at));
   }
   return flat;
 }

@@ -125,6 +125,7 @@ void Checkpointer::complete() {
                 "{} is not to be seen here: all servers need one --train-dir on a file system they share",
                 (folder / piece.file).string()));
         }
+        check_complete(manifest);
         write_manifest(folder, manifest);
         remove_old(options.run, options.keep);
       },

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <limits>
+#include <map>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -157,10 +158,33 @@ Manifest read(const Json& json) {
     if (piece.file.find('/') != std::string::npos || piece.file.empty() || piece.file[0] == '.')
       throw UserError(fmt::format("'{}' is no file of this folder", piece.file));
   }
+  check_complete(m);
   return m;
 }
 
 }  // namespace
+
+void check_complete(const Manifest& manifest) {
+  std::map<std::pair<std::string, std::string>, std::vector<Range>> found;
+  for (const auto& p : manifest.pieces) found[{p.array, p.tensor}].push_back(p.elements);
+  const auto check = [&](const std::string& array, const std::vector<TensorShape>& tensors) {
+    for (const auto& tensor : tensors) {
+      auto& ranges = found[{array, tensor.name}];
+      std::ranges::sort(ranges, {}, [](const Range& r) { return std::pair(r.begin, r.end); });
+      std::uint64_t at = 0;
+      for (const auto& r : ranges) {
+        if (r.begin != at) break;
+        at = r.end;
+      }
+      if (at != tensor.elements() || (!ranges.empty() && ranges.back().end != at))
+        throw UserError(
+            fmt::format("it does not have every element of {} of tensor {} once", array, tensor.name));
+    }
+  };
+  check("weights", manifest.parameters);
+  for (const auto& array : manifest.state) check(array, manifest.parameters);
+  check("statistics", manifest.statistics);
+}
 
 std::string to_json(const Manifest& manifest) {
   auto json = body(manifest);

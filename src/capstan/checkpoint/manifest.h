@@ -49,9 +49,13 @@ struct Manifest {
   friend bool operator==(const Manifest&, const Manifest&) = default;
 };
 
+// Throws UserError where a manifest lacks a piece of a tensor, or has one twice.
+void check_complete(const Manifest& manifest);
+
 // JSON that carries a checksum of itself.
 std::string to_json(const Manifest& manifest);
-// Throws UserError that names the file and the fault; every index and range is checked.
+// Throws UserError that names the file and the fault; every index and range is checked, and
+// that every element of every array is somewhere, once.
 Manifest parse_manifest(const std::string& text, const std::string& name);
 
 }  // namespace capstan::checkpoint

@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -48,9 +50,29 @@ struct Safetensors {
   friend bool operator==(const Safetensors&, const Safetensors&) = default;
 };
 
-// Throws UserError that names the file and the fault; never reads outside the file's bytes.
+// A file whose header has been read and checked; its tensors are read one by one, when asked for. Not
+// thread-safe. Throws UserError that names the file and the fault; never reads outside the file's bytes.
+class SafetensorsReader {
+ public:
+  explicit SafetensorsReader(const std::filesystem::path& path);
+  // Of bytes in memory, which must live as long; `name` stands for the file in messages.
+  SafetensorsReader(std::span<const std::byte> bytes, std::string name);
+  ~SafetensorsReader();
+
+  const Metadata& metadata() const;
+  // In the order of their places in the file.
+  std::size_t tensors() const;
+  Tensor read(std::size_t tensor) const;
+  // Nothing where the file has no tensor of this name.
+  std::optional<Tensor> read(const std::string& tensor) const;
+
+ private:
+  class Content;
+  std::unique_ptr<const Content> content_;
+};
+
+// All of a file at once.
 Safetensors read_safetensors(const std::filesystem::path& path);
-// The same for bytes in memory; `name` stands for the file in messages.
 Safetensors parse_safetensors(std::span<const std::byte> bytes, const std::string& name);
 
 }  // namespace capstan::checkpoint

@@ -101,38 +101,45 @@ struct Entry {
   Tensor tensor;  // without values yet
 };
 
-class Reader {
- public:
-  Reader(std::uint64_t size, ReadAt read_at, const std::string& name)
-      : size_(size), read_at_(std::move(read_at)), name_(name) {}
+}  // namespace
 
-  Safetensors read() {
-    const auto header = take_header();
-    Safetensors file;
-    std::vector<Entry> found;
-    for (const auto& [key, value] : header.items()) {
-      if (key == "__metadata__") {
-        file.metadata = metadata(value);
-      } else {
-        found.push_back(tensor(key, value));
-      }
-    }
-    // Tensors without elements share their place with the next one.
-    std::sort(found.begin(), found.end(), [](const auto& a, const auto& b) {
-      return std::pair(a.place.begin, a.place.end) < std::pair(b.place.begin, b.place.end);
-    });
-    std::uint64_t at = 0;
-    for (auto& [place, kind, t] : found) {
-      if (place.begin != at) fail(fmt::format("tensor '{}' leaves a gap or overlaps another", t.name));
-      at = place.end;
-      read_values(place, *kind, t.values);
-      file.tensors.push_back(std::move(t));
-    }
-    if (data_ + at != size_) fail(fmt::format("{} bytes follow the last tensor", size_ - data_ - at));
-    return file;
+class SafetensorsReader::Content {
+ public:
+  Content(std::uint64_t size, ReadAt read_at, std::string name)
+      : size_(size), read_at_(std::move(read_at)), name_(std::move(name)) {
+    read_header();
+  }
+
+  const Metadata& metadata() const { return metadata_; }
+  const std::vector<Entry>& entries() const { return entries_; }
+
+  Tensor read(const Entry& entry) const {
+    auto tensor = entry.tensor;
+    read_values(entry.place, *entry.kind, tensor.values);
+    return tensor;
   }
 
  private:
+  void read_header() {
+    const auto header = take_header();
+    for (const auto& [key, value] : header.items()) {
+      if (key == "__metadata__") {
+        metadata_ = metadata(value);
+      } else {
+        entries_.push_back(tensor(key, value));
+      }
+    }
+    // Tensors without elements share their place with the next one.
+    std::ranges::sort(entries_, {}, [](const Entry& e) { return std::pair(e.place.begin, e.place.end); });
+    std::uint64_t at = 0;
+    for (const auto& e : entries_) {
+      if (e.place.begin != at)
+        fail(fmt::format("tensor '{}' leaves a gap or overlaps another", e.tensor.name));
+      at = e.place.end;
+    }
+    if (data_ + at != size_) fail(fmt::format("{} bytes follow the last tensor", size_ - data_ - at));
+  }
+
   [[noreturn]] void fail(const std::string& what) const {
     throw UserError(fmt::format("{} is no good safetensors file: {}", name_, what));
   }
@@ -206,39 +213,79 @@ class Reader {
 
   std::uint64_t size_;
   ReadAt read_at_;
-  const std::string& name_;
+  std::string name_;
   std::uint64_t data_ = 0;
+  Metadata metadata_;
+  std::vector<Entry> entries_;
 };
+
+namespace {
+
+ReadAt reader_of(std::span<const std::byte> bytes) {
+  return [bytes](std::uint64_t at, std::span<std::byte> out) {
+    std::copy_n(bytes.begin() + static_cast<std::ptrdiff_t>(at), out.size(), out.begin());
+  };
+}
+
+Safetensors read_all(const SafetensorsReader& reader) {
+  Safetensors all;
+  all.metadata = reader.metadata();
+  for (std::size_t i = 0; i < reader.tensors(); ++i) all.tensors.push_back(reader.read(i));
+  return all;
+}
 
 }  // namespace
 
-Safetensors parse_safetensors(std::span<const std::byte> bytes, const std::string& name) {
-  const auto copy = [bytes](std::uint64_t at, std::span<std::byte> out) {
-    std::copy_n(bytes.begin() + static_cast<std::ptrdiff_t>(at), out.size(), out.begin());
-  };
-  return Reader(bytes.size(), copy, name).read();
-}
+SafetensorsReader::SafetensorsReader(std::span<const std::byte> bytes, std::string name)
+    : content_(std::make_unique<Content>(bytes.size(), reader_of(bytes), std::move(name))) {}
 
 // Reads, rather than maps: a file that another process cuts short is then an error and no signal.
-Safetensors read_safetensors(const std::filesystem::path& path) {
-  const auto fail = [&](const char* why) {
-    throw UserError(fmt::format("cannot read {}: {}", path.string(), why));
+SafetensorsReader::SafetensorsReader(const std::filesystem::path& path) {
+  const auto fail = [name = path.string()](const char* why) {
+    throw UserError(fmt::format("cannot read {}: {}", name, why));
   };
-  const std::string name = path.string();
-  const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  const auto file = std::make_shared<UniqueFd>(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   struct stat status {};
-  if (!file || ::fstat(file.get(), &status) != 0) fail(std::strerror(errno));
+  if (!*file || ::fstat(file->get(), &status) != 0) fail(std::strerror(errno));
   if (!S_ISREG(status.st_mode)) fail("not a regular file");
-  const auto read_at = [&](std::uint64_t at, std::span<std::byte> out) {
+  const auto read_at = [fail, file](std::uint64_t at, std::span<std::byte> out) {
     while (!out.empty()) {
-      const auto got = ::pread(file.get(), out.data(), out.size(), static_cast<off_t>(at));
+      const auto got = ::pread(file->get(), out.data(), out.size(), static_cast<off_t>(at));
       if (got < 0 && errno == EINTR) continue;
       if (got <= 0) fail(got < 0 ? std::strerror(errno) : "it became shorter while it was read");
       at += static_cast<std::uint64_t>(got);
       out = out.subspan(static_cast<std::size_t>(got));
     }
   };
-  return Reader(static_cast<std::uint64_t>(status.st_size), read_at, name).read();
+  content_ = std::make_unique<Content>(static_cast<std::uint64_t>(status.st_size), read_at, path.string());
+}
+
+SafetensorsReader::~SafetensorsReader() = default;
+
+const Metadata& SafetensorsReader::metadata() const {
+  return content_->metadata();
+}
+
+std::size_t SafetensorsReader::tensors() const {
+  return content_->entries().size();
+}
+
+Tensor SafetensorsReader::read(std::size_t tensor) const {
+  return content_->read(content_->entries().at(tensor));
+}
+
+std::optional<Tensor> SafetensorsReader::read(const std::string& tensor) const {
+  const auto& entries = content_->entries();
+  const auto found = std::ranges::find(entries, tensor, [](const Entry& e) { return e.tensor.name; });
+  return found == entries.end() ? std::nullopt : std::optional(content_->read(*found));
+}
+
+Safetensors parse_safetensors(std::span<const std::byte> bytes, const std::string& name) {
+  return read_all(SafetensorsReader(bytes, name));
+}
+
+Safetensors read_safetensors(const std::filesystem::path& path) {
+  return read_all(SafetensorsReader(path));
 }
 
 }  // namespace capstan::checkpoint
