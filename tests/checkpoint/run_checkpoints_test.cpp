@@ -111,6 +111,39 @@ TEST(RunCheckpoints, WhatUnfinishedAttemptsLeftGoesUnlessItIsUnderWay) {
   EXPECT_THAT(names(run.path()), ElementsAre("mine.txt", "step-00000020", "step-00000025"));
 }
 
+// A run that goes on from step 20 leaves what lies ahead, until it has come as far.
+TEST(RunCheckpoints, WhatWasSetAsideGoesWhenTheRunHasPassedIt) {
+  const TemporaryFolder run;
+  make_run(run.path(), {10, 20, 30, 40});
+  link_best(run.path(), {30});
+  set_newer_aside(run.path(), {20});
+  EXPECT_THAT(names(run.path()),
+              ElementsAre("aside-step-00000030", "aside-step-00000040", "step-00000010", "step-00000020"))
+      << "the best was one of those";
+  make_run(run.path(), {35});
+  remove_old(run.path(), 9);
+  EXPECT_THAT(names(run.path()),
+              ElementsAre("aside-step-00000040", "step-00000010", "step-00000020", "step-00000035"));
+  link_best(run.path(), {20});
+  set_newer_aside(run.path(), {20});
+  EXPECT_THAT(names(run.path()), ElementsAre("aside-step-00000035", "aside-step-00000040", "best",
+                                             "step-00000010", "step-00000020"));
+}
+
+TEST(RunCheckpoints, TwoOfOneVersionHaveTwoIdentities) {
+  const TemporaryFolder run;
+  EXPECT_EQ(identity(run / "none"), "");
+  make_run(run.path(), {10, 20});
+  const auto first = identity(folder_of(run.path(), {10}));
+  EXPECT_EQ(first.size(), 16u);
+  EXPECT_EQ(identity(folder_of(run.path(), {10})), first);
+  EXPECT_NE(identity(folder_of(run.path(), {20})), first);
+  auto manifest = read_manifest(folder_of(run.path(), {10}));
+  manifest.pieces[0].checksum ^= 1;  // the same step, other weights
+  write_manifest(folder_of(run.path(), {10}), manifest);
+  EXPECT_NE(identity(folder_of(run.path(), {10})), first);
+}
+
 TEST(RunCheckpoints, TheBestIsALinkThatMovesWithTheRun) {
   const TemporaryFolder home;
   const auto run = home / "run";

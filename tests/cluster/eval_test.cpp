@@ -80,6 +80,52 @@ TEST(Eval, EvaluatesEveryCheckpointOnceAndLinksTheBest) {
   EXPECT_EQ(lines_of(run / "evaluations.jsonl").size(), lines.size()) << "nothing is evaluated twice";
 }
 
+TEST(Eval, WhatARunMakesAgainIsEvaluatedAgain) {
+  const Folder folder;
+  const auto run = folder / "run";
+  const Flags flags = {"--epochs=2", "--checkpoint-every=20", "--keep=10"};
+  Program trained(folder, train(run, flags));
+  ASSERT_EQ(trained.exit_code(), 0) << trained.errors();
+  Program first(folder, {"eval", "--train-dir=" + run.string(), "--json"});
+  ASSERT_EQ(first.exit_code(), 0) << first.errors();
+  ASSERT_EQ(lines_of(run / "evaluations.jsonl").size(), 3u);  // steps 20, 40, 46
+
+  // With three workers an epoch has fewer steps, and the weights of step 30 are others.
+  auto back = train(run, {"--resume=" + (run / "checkpoints/step-00000020").string()});
+  back.insert(back.end(), flags.begin(), flags.end());
+  back.push_back("--workers=3");
+  Program again(folder, back);
+  ASSERT_EQ(again.exit_code(), 0) << again.errors();
+  Program second(folder, {"eval", "--train-dir=" + run.string(), "--json"});
+  ASSERT_EQ(second.exit_code(), 0) << second.errors();
+  const auto lines = lines_of(run / "evaluations.jsonl");
+  EXPECT_EQ(lines.back()["step"], again.json()["steps"]);
+  EXPECT_EQ(lines.back()["test_accuracy"], again.json()["test_accuracy"]);
+  // The best is one of the run as it is now.
+  Json best = lines.at(0);
+  for (std::size_t i = 3; i < lines.size(); ++i)
+    if (lines[i]["test_accuracy"] > best["test_accuracy"]) best = lines[i];
+  EXPECT_EQ(second.json()["best"], best);
+  EXPECT_EQ(fs::read_symlink(run / "checkpoints" / "best"), best["checkpoint"].get<std::string>());
+  EXPECT_TRUE(fs::exists(run / "checkpoints" / "best" / "manifest.json"));
+}
+
+TEST(Eval, TwoOfOneRunAreOneTooMany) {
+  const Folder folder;
+  const auto run = folder / "run";
+  Program trained(folder, train(run, {"--max-steps=3", "--checkpoint-every=3"}));
+  ASSERT_EQ(trained.exit_code(), 0) << trained.errors();
+  fs::remove(run / "checkpoints" / "finished.json");  // as if it still ran
+  Program first(folder, {"eval", "--train-dir=" + run.string()});
+  ASSERT_TRUE(first.said("step 3")) << first.errors();
+  Program second(folder, {"eval", "--train-dir=" + run.string()});
+  EXPECT_EQ(second.exit_code(), 2);
+  EXPECT_THAT(second.errors(), HasSubstr("is being evaluated by another process"));
+  first.child().signal(SIGINT);
+  EXPECT_EQ(first.exit_code(), 130);
+  EXPECT_EQ(lines_of(run / "evaluations.jsonl").size(), 1u);
+}
+
 TEST(Eval, RunsBesideAJobAndEndsWithIt) {
   const Folder folder;
   const auto run = folder / "run";

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <charconv>
+#include <fstream>
+#include <iterator>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -10,6 +12,7 @@
 #include "capstan/base/user_error.h"
 #include "capstan/checkpoint/atomic_file.h"
 #include "capstan/checkpoint/checkpoint.h"
+#include "capstan/checkpoint/checksum.h"
 
 namespace capstan::checkpoint {
 namespace {
@@ -17,7 +20,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kPrefix = "step-";
-const std::string kAside = "aside-";
+constexpr std::string_view kAside = "aside-step-";
 constexpr const char* kBest = "best";
 constexpr const char* kFinished = "finished.json";
 
@@ -25,21 +28,21 @@ fs::path home(const fs::path& run) {
   return run / "checkpoints";
 }
 
-std::optional<Version> version_of(const fs::path& folder) {
+std::optional<Version> version_of(const fs::path& folder, std::string_view prefix = kPrefix) {
   const auto name = folder.filename().string();
-  if (!name.starts_with(kPrefix)) return {};
+  if (!name.starts_with(prefix)) return {};
   Version version;
   const auto* const end = name.data() + name.size();
-  const auto [at, error] = std::from_chars(name.data() + kPrefix.size(), end, version.value);
+  const auto [at, error] = std::from_chars(name.data() + prefix.size(), end, version.value);
   return error == std::errc{} && at == end ? std::optional(version) : std::nullopt;
 }
 
 // Folders that bear a version, complete or not, the oldest first.
-std::vector<Entry> folders(const fs::path& run) {
+std::vector<Entry> folders(const fs::path& run, std::string_view prefix = kPrefix) {
   std::vector<Entry> entries;
   std::error_code error;
   for (fs::directory_iterator it(home(run), error), end; !error && it != end; it.increment(error)) {
-    if (const auto version = version_of(it->path()); version && !it->is_symlink())
+    if (const auto version = version_of(it->path(), prefix); version && !it->is_symlink())
       entries.push_back({*version, it->path()});
   }
   std::ranges::sort(entries, {}, &Entry::version);
@@ -93,16 +96,27 @@ void remove_old(const fs::path& run, std::size_t keep) {
     fs::remove(entry.folder / kManifestFile, ignored);  // first: from now on nobody takes it for complete
     fs::remove_all(entry.folder, ignored);
   }
+  for (const auto& entry : folders(run, kAside)) {
+    if (entry.version <= newest) fs::remove_all(entry.folder, ignored);
+  }
 }
 
 void set_newer_aside(const fs::path& run, Version start) {
   std::error_code ignored;
   for (const auto& entry : folders(run)) {
     if (entry.version <= start) continue;
-    const auto aside = home(run) / (kAside + entry.folder.filename().string());
+    const auto aside = home(run) / fmt::format("{}{:08}", kAside, entry.version.value);
     fs::remove_all(aside, ignored);
     fs::rename(entry.folder, aside, ignored);
   }
+  const auto best = version_of(fs::read_symlink(home(run) / kBest, ignored));
+  if (best && *best > start) fs::remove(home(run) / kBest, ignored);
+}
+
+std::string identity(const fs::path& folder) {
+  std::ifstream file(folder / kManifestFile);
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  return text.empty() ? "" : fmt::format("{:016x}", checksum(std::as_bytes(std::span(text))));
 }
 
 void link_best(const fs::path& run, Version version) {

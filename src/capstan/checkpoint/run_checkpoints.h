@@ -29,13 +29,19 @@ struct Found {
 };
 std::optional<Found> newest_good(const std::filesystem::path& run, std::vector<std::string>& complaints);
 
-// Removes all but the newest `keep` complete checkpoints and the one `best` links to, and what unfinished
-// attempts older than the newest have left behind. What cannot be removed stays.
+// Removes all but the newest `keep` complete checkpoints and the one `best` links to, what unfinished
+// attempts older than the newest have left behind, and what was set aside and is now behind the run. What
+// cannot be removed stays.
 void remove_old(const std::filesystem::path& run, std::size_t keep);
 
 // Renames checkpoints newer than `start` to `aside-…`: a run that goes on from there makes its own, and what
-// it would otherwise have left are those, which are damaged or of another way. What cannot be renamed stays.
+// it would otherwise have left are those, which are damaged or of another way. Where `best` is one of them,
+// it goes. What cannot be renamed stays.
 void set_newer_aside(const std::filesystem::path& run, Version start);
+
+// Tells one checkpoint of a version from another that a run has made after it went back; empty where there
+// is none.
+std::string identity(const std::filesystem::path& folder);
 
 // Makes `best` a link to this checkpoint of the run, at once as others see it.
 void link_best(const std::filesystem::path& run, Version version);

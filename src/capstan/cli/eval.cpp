@@ -1,12 +1,17 @@
+#include <cerrno>
+#include <cstring>
 #include <fstream>
 #include <set>
 #include <thread>
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include "capstan/base/cores.h"
+#include "capstan/base/unique_fd.h"
 #include "capstan/base/user_error.h"
 #include "capstan/checkpoint/checkpoint.h"
 #include "capstan/checkpoint/run_checkpoints.h"
@@ -52,6 +57,7 @@ class Evaluator {
         layout_(models::layout_of(*model_)),
         buffer_layout_(models::buffer_layout_of(*model_)),
         weights_(layout_.size()) {
+    lock_record();
     read_record();
     record_.open(run_ / kRecord, std::ios::app);
     if (!record_) throw UserError(fmt::format("cannot write {}", (run_ / kRecord).string()));
@@ -81,29 +87,53 @@ class Evaluator {
     return data::load(options);
   }
 
+  // Two evaluators of one run would do everything twice. A file system without locks has to do without.
+  void lock_record() {
+    lock_.reset(::open((run_ / kRecord).c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
+    if (!lock_)
+      throw UserError(fmt::format("cannot write {}: {}", (run_ / kRecord).string(), std::strerror(errno)));
+    if (::flock(lock_.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+      throw UserError(fmt::format("{} is being evaluated by another process", run_.string()));
+  }
+
   // What was evaluated before this process is not done again.
   void read_record() {
     std::ifstream in(run_ / kRecord);
     for (std::string line; std::getline(in, line);) {
       const auto json = Json::parse(line, nullptr, false);
-      if (!json.is_object() || !json.value("step", Json()).is_number_unsigned()) continue;
-      evaluated_.insert(json["step"].get<std::uint64_t>());
-      const double accuracy = json.value("test_accuracy", 0.0);
-      if (best_.is_null() || accuracy > best_["test_accuracy"].get<double>()) best_ = json;
+      if (!json.is_object() || !json.value("step", Json()).is_number_unsigned() ||
+          !json.value("test_accuracy", Json()).is_number() || !json.value("id", Json()).is_string())
+        continue;
+      evaluated_.insert(json["id"].get<std::string>());
+      results_.push_back(json);
     }
+    best_ = best();
   }
+
+  // Of those evaluated that are still there: a run that went back has left some of them.
+  Json best() const {
+    Json result;
+    for (const auto& line : results_) {
+      if (!result.is_null() && accuracy(line) <= accuracy(result)) continue;
+      const auto folder = checkpoint::folder_of(run_, {line["step"].get<std::uint64_t>()});
+      if (checkpoint::identity(folder) == line["id"].get<std::string>()) result = line;
+    }
+    return result;
+  }
+
+  static double accuracy(const Json& line) { return line["test_accuracy"].get<double>(); }
 
   // True where there was something to do.
   bool evaluate_new() {
     bool any = false;
     for (const auto& entry : checkpoint::list(run_)) {
       if (interrupts_.count() > 0) break;
-      if (evaluated_.contains(entry.version.value)) continue;
       if (options_.eval_freq > 0 && entry.version.value % options_.eval_freq != 0) continue;
-      evaluated_.insert(entry.version.value);
+      const auto id = checkpoint::identity(entry.folder);
+      if (id.empty() || !evaluated_.insert(id).second) continue;
       any = true;
       try {
-        evaluate(entry);
+        evaluate(entry, id);
       } catch (const UserError& error) {
         if (options_.once) throw;
         // It may have been removed to make room while it was read: then there is nothing to say.
@@ -114,7 +144,7 @@ class Evaluator {
     return any;
   }
 
-  void evaluate(const checkpoint::Entry& entry) {
+  void evaluate(const checkpoint::Entry& entry, const std::string& id) {
     const auto manifest = checkpoint::read_manifest(entry.folder);
     if (const auto difference = layout_.difference(FlatLayout(manifest.parameters)); !difference.empty())
       throw Failure(kWrongUsage, fmt::format("{} is of another network than {}: {}", entry.folder.string(),
@@ -136,15 +166,15 @@ class Evaluator {
                        {"test_top5", test.top5},
                        {"samples", test.samples},
                        {"seconds", seconds(SteadyClock::now() - start)},
-                       {"checkpoint", entry.folder.filename().string()}};
+                       {"checkpoint", entry.folder.filename().string()},
+                       {"id", id}};
     record_ << json_line(line) << std::endl;
     if (!record_)
       throw Failure(kFailed, fmt::format("cannot write {}: is the disk full?", (run_ / kRecord).string()));
-    const bool better = best_.is_null() || test.accuracy > best_["test_accuracy"].get<double>();
-    if (better) {
-      best_ = line;
-      checkpoint::link_best(run_, entry.version);
-    }
+    results_.push_back(line);
+    best_ = best();
+    if (!best_.is_null()) checkpoint::link_best(run_, {best_["step"].get<std::uint64_t>()});
+    const bool better = best_ == line;
     say(fmt::format("step {}  epoch {:.2f}  test accuracy {:.2f} %  top-5 {:.2f} %  test loss {:.4f}{}",
                     entry.version.value, epoch, 100 * test.accuracy, 100 * test.top5, test.loss,
                     better ? "  best" : ""));
@@ -158,7 +188,7 @@ class Evaluator {
                                         {"best", best_}}));
     } else if (!best_.is_null()) {
       fmt::print("best: step {} with {:.2f} % ({})\n", best_["step"].get<std::uint64_t>(),
-                 100 * best_["test_accuracy"].get<double>(), (run_ / "checkpoints" / "best").string());
+                 100 * accuracy(best_), (run_ / "checkpoints" / "best").string());
     }
   }
 
@@ -169,8 +199,10 @@ class Evaluator {
   const std::unique_ptr<models::Model> model_;
   const FlatLayout layout_, buffer_layout_;
   std::vector<float> weights_;
-  std::set<std::uint64_t> evaluated_;
+  std::set<std::string> evaluated_;  // by their identities
+  std::vector<Json> results_;
   Json best_;
+  UniqueFd lock_;
   std::ofstream record_;
 };
 
