@@ -150,6 +150,28 @@ TEST(JobConfig, OptionsOfOtherOptimizersComeBackToo) {
   expect_same_job(read(adagrad.to_toml()), adagrad);
 }
 
+TEST(JobConfig, OptionsOfAnotherOptimizerAreRefused) {
+  const auto refused = [](const char* name, auto change) -> std::string {
+    OptimizerConfig config;
+    config.name = name;
+    change(config);
+    try {
+      config.options();
+      return "";
+    } catch (const UserError& error) {
+      return error.what();
+    }
+  };
+  const auto momentum = [](OptimizerConfig& c) { c.momentum = 0.9; };
+  EXPECT_EQ(refused("adam", momentum), "--momentum is an option of sgd and rmsprop, not of optimizer adam");
+  EXPECT_EQ(refused("rmsprop", momentum), "");
+  EXPECT_EQ(refused("sgd", [](OptimizerConfig& c) { c.beta1 = 0.9; }),
+            "--beta1 is an option of adam and adamw, not of optimizer sgd");
+  EXPECT_EQ(refused("adagrad", [](OptimizerConfig& c) { c.nesterov = true; }),
+            "--nesterov is an option of sgd, not of optimizer adagrad");
+  EXPECT_EQ(refused("adamw", [](OptimizerConfig& c) { c.momentum = 0; }), "") << "as files have it";
+}
+
 // TOML's numbers end at 2^63 - 1.
 TEST(JobConfig, ASeedThatAFileCannotHoldIsRefused) {
   JobConfig config;

@@ -69,10 +69,31 @@ std::vector<std::string> as_arguments(const std::vector<Setting>& settings) {
   return out;
 }
 
+// Options of one rule mean nothing to another; a zero, as files have it, says nothing.
+void refuse_foreign(const OptimizerConfig& c, optimizer::Kind kind) {
+  using optimizer::Kind;
+  const bool sgd = kind == Kind::kSgd, rmsprop = kind == Kind::kRmsProp, adagrad = kind == Kind::kAdagrad;
+  const bool adam = kind == Kind::kAdam || kind == Kind::kAdamW;
+  const auto check = [&](const char* option, bool given, bool fits, const char* owners) {
+    if (given && !fits)
+      throw UserError(fmt::format("--{} is an option of {}, not of optimizer {}", option, owners, c.name));
+  };
+  check("momentum", c.momentum.value_or(0) != 0, sgd || rmsprop, "sgd and rmsprop");
+  check("dampening", c.dampening != 0, sgd, "sgd");
+  check("nesterov", c.nesterov, sgd, "sgd");
+  check("beta1", c.beta1.has_value(), adam, "adam and adamw");
+  check("beta2", c.beta2.has_value(), adam, "adam and adamw");
+  check("eps", c.eps.has_value(), adam || rmsprop || adagrad, "adam, adamw, rmsprop and adagrad");
+  check("alpha", c.alpha.has_value(), rmsprop, "rmsprop");
+  check("lr-decay", c.lr_decay.has_value(), adagrad, "adagrad");
+  check("centered", c.centered, rmsprop, "rmsprop");
+}
+
 }  // namespace
 
 optimizer::Options OptimizerConfig::options() const {
   auto o = optimizer::defaults(optimizer::parse_kind(name));
+  refuse_foreign(*this, o.kind);
   o.lr = lr;
   o.weight_decay = weight_decay;
   o.momentum = momentum.value_or(o.kind == optimizer::Kind::kSgd ? 0.9 : 0.0);
