@@ -124,6 +124,8 @@ class Server final : private SessionEvents, private LeaderLink::Events {
   void hand_over_statistics();
   std::unique_ptr<checkpoint::Background> make_background();
   void carry_out(const wire::CheckpointOrder& order);
+  std::shared_ptr<checkpoint::Snapshot> snapshot_memory() const;  // null where there is none
+  void written_part(const wire::CheckpointWritten& written);      // of this server
   void checkpoint_done();
   void mark_end(Outcome outcome);
   void take_statistics(Session& session);

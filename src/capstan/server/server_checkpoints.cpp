@@ -158,8 +158,8 @@ std::unique_ptr<checkpoint::Background> Server::make_background() {
 void Server::carry_out(const wire::CheckpointOrder& order) {
   if (!initialized_)
     return on_leader_lost(Status::malformed("it ordered a checkpoint before there were weights"));
-  const auto snapshot = std::make_shared<checkpoint::Snapshot>(
-      static_cast<std::size_t>(optimizer_.state_tensors() + 1), range_.size());
+  const auto snapshot = snapshot_memory();
+  if (!snapshot) return written_part({order.version, "no memory is left for a copy of the weights", {}});
   executor_->save(snapshot->destinations(), snapshot, [this, order, snapshot] {
     if (checkpointer_) return checkpointer_->take_snapshot(order.version, snapshot, range_);
     if (!background_) background_ = make_background();
@@ -174,9 +174,23 @@ void Server::carry_out(const wire::CheckpointOrder& order) {
         },
         [this, written](const std::string& error) {
           written->error = error;
-          leader_->send(*written);
+          written_part(*written);
         });
   });
+}
+
+std::shared_ptr<checkpoint::Snapshot> Server::snapshot_memory() const {
+  try {
+    return std::make_shared<checkpoint::Snapshot>(static_cast<std::size_t>(optimizer_.state_tensors() + 1),
+                                                  range_.size());
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
+}
+
+void Server::written_part(const wire::CheckpointWritten& written) {
+  if (!checkpointer_) return leader_->send(written);
+  checkpointer_->written(index_.value, written.version, written.error, {});
 }
 
 void Server::checkpoint_done() {
