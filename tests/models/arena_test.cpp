@@ -84,49 +84,5 @@ TEST(Arena, ABoundModelFollowsTheArray) {
   EXPECT_EQ(model->forward(at::randn({2, 1, 28, 28})).abs().sum().item<float>(), 0);
 }
 
-TEST(Arena, ExportIsTheLogicalOrder) {
-  const auto model = make("lenet", {});
-  const auto exported = export_tensors(layout_of(*model), flat_weights(*model));
-  ASSERT_EQ(exported.size(), model->parameters().size());
-  for (std::size_t i = 0; i < exported.size(); ++i) {
-    const auto plain = model->parameters()[i].tensor.detach().contiguous();
-    EXPECT_EQ(exported[i].name, model->parameters()[i].name);
-    EXPECT_EQ(at::IntArrayRef(exported[i].dims), plain.sizes());
-    ASSERT_EQ(static_cast<std::int64_t>(exported[i].values.size()), plain.numel());
-    EXPECT_EQ(std::memcmp(exported[i].values.data(), plain.data_ptr<float>(), plain.nbytes()), 0);
-  }
-}
-
-TEST(Arena, ImportIsTheInverseOfExport) {
-  const auto model = make("lenet", {});
-  const auto layout = layout_of(*model);
-  const auto flat = flat_weights(*model);
-  auto exported = export_tensors(layout, flat);
-  std::reverse(exported.begin(), exported.end());  // files may have any order
-  std::vector<float> back(layout.size(), -1);
-  import_tensors(layout, exported, back);
-  EXPECT_EQ(back, flat);
-}
-
-TEST(Arena, ImportNamesTheTensorThatDoesNotFit) {
-  const auto model = make("mlp", {});
-  const auto layout = layout_of(*model);
-  std::vector<float> flat(layout.size());
-  const auto good = export_tensors(layout, flat);
-
-  auto missing = good;
-  missing.erase(missing.begin() + 1);
-  EXPECT_THAT([&] { import_tensors(layout, missing, flat); },
-              ThrowsMessage<UserError>(HasSubstr("fc1.bias")));
-  auto unknown = good;
-  unknown[0].name = "fc9.weight";
-  EXPECT_THAT([&] { import_tensors(layout, unknown, flat); },
-              ThrowsMessage<UserError>(HasSubstr("fc9.weight")));
-  auto reshaped = good;
-  reshaped[0].dims = {784, 128};
-  EXPECT_THAT([&] { import_tensors(layout, reshaped, flat); },
-              ThrowsMessage<UserError>(HasSubstr("fc1.weight is 784x128 and should be 128x784")));
-}
-
 }  // namespace
 }  // namespace capstan::models

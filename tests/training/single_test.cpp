@@ -104,12 +104,11 @@ TEST(Single, EqualsAPlainLibtorchLoop) {
     const auto expected = plain.run(*dataset.train);
     EXPECT_THAT(losses, testing::Pointwise(testing::DoubleNear(1e-3), expected)) << name;
     EXPECT_LT(losses.back(), losses.front() / 2) << "it learns";
-    const auto exported = models::export_tensors(result.layout, result.weights);
-    for (std::size_t i = 0; i < exported.size(); ++i) {
-      const auto ours =
-          at::from_blob(const_cast<float*>(exported[i].values.data()), exported[i].dims, at::kFloat);
+    auto weights = copy_of(result.weights);
+    for (std::size_t i = 0; i < plain.parameters().size(); ++i) {
+      const auto ours = models::tensor_in(result.layout, i, weights.data());
       EXPECT_LT((ours - plain.parameters()[i]).abs().max().item<float>(), 1e-4)
-          << name << " " << exported[i].name;
+          << name << " " << result.layout.tensors()[i].name;
     }
   }
 }

@@ -53,41 +53,4 @@ void copy_parameters_out(const Model& model, const FlatLayout& layout, std::span
   }
 }
 
-std::vector<ExportedTensor> export_tensors(const FlatLayout& layout, std::span<const float> flat) {
-  CAPSTAN_CHECK(flat.size() == layout.size(), "an array for the whole layout");
-  std::vector<ExportedTensor> tensors;
-  for (std::size_t i = 0; i < layout.tensors().size(); ++i) {
-    const auto& shape = layout.tensors()[i];
-    auto& out = tensors.emplace_back(shape.name, shape.dims, std::vector<float>(shape.elements()));
-    at::from_blob(out.values.data(), shape.dims, at::kFloat)
-        .copy_(tensor_in(layout, i, const_cast<float*>(flat.data())));
-  }
-  return tensors;
-}
-
-void import_tensors(const FlatLayout& layout, std::span<const ExportedTensor> tensors,
-                    std::span<float> flat) {
-  CAPSTAN_CHECK(flat.size() == layout.size(), "an array for the whole layout");
-  for (const auto& t : tensors) {
-    const auto known = [&](const TensorShape& shape) { return shape.name == t.name; };
-    if (std::none_of(layout.tensors().begin(), layout.tensors().end(), known)) {
-      throw UserError(fmt::format("tensor {} is not one of this network's", t.name));
-    }
-  }
-  std::fill(flat.begin(), flat.end(), 0.0f);
-  for (std::size_t i = 0; i < layout.tensors().size(); ++i) {
-    const auto& shape = layout.tensors()[i];
-    const auto found =
-        std::find_if(tensors.begin(), tensors.end(), [&](auto& t) { return t.name == shape.name; });
-    if (found == tensors.end())
-      throw UserError(fmt::format("tensor {} of this network is missing", shape.name));
-    if (found->dims != shape.dims || found->values.size() != shape.elements()) {
-      throw UserError(fmt::format("tensor {} is {} and should be {}", shape.name, shape_text(found->dims),
-                                  shape_text(shape.dims)));
-    }
-    tensor_in(layout, i, flat.data())
-        .copy_(at::from_blob(const_cast<float*>(found->values.data()), shape.dims, at::kFloat));
-  }
-}
-
 }  // namespace capstan::models

@@ -29,17 +29,4 @@ void unbind_parameters(Model& model);
 // Writes the parameters' values into the flat array, zeros into its gaps.
 void copy_parameters_out(const Model& model, const FlatLayout& layout, std::span<float> flat);
 
-// One tensor as files have it: C order of the logical shape.
-struct ExportedTensor {
-  std::string name;
-  std::vector<std::int64_t> dims;
-  std::vector<float> values;
-  friend bool operator==(const ExportedTensor&, const ExportedTensor&) = default;
-};
-
-std::vector<ExportedTensor> export_tensors(const FlatLayout& layout, std::span<const float> flat);
-
-// The inverse. Throws UserError that names the first tensor that is missing, unknown or of another shape.
-void import_tensors(const FlatLayout& layout, std::span<const ExportedTensor> tensors, std::span<float> flat);
-
 }  // namespace capstan::models
