@@ -263,6 +263,8 @@ TEST_F(Death, ByInterruptKeepsTheWeights) {
   start();
   run_->child().signal(SIGINT);
   EXPECT_EQ(run_->exit_code(), 130) << run_->errors();
+  EXPECT_EQ(run_->json()["ok"], false);
+  EXPECT_EQ(run_->json()["error"], "interrupted");
   EXPECT_TRUE(fs::exists(folder_ / "run" / "weights.safetensors"));
   EXPECT_TRUE(all_ended(workers_) && all_ended(servers_));
 }

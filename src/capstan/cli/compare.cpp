@@ -172,7 +172,7 @@ report::Run run_one(const std::string& strategy, const Arguments& train, const s
   run.run_dir = folder.string();
   Training training(train, {"--strategy=" + strategy, "--train-dir=" + run.run_dir}, {});
   const auto result = training.wait(interrupts);
-  run.has_result = result.value("ok", false);
+  run.has_result = result.contains("test_accuracy");  // also where it was interrupted
   if (!run.has_result) run.problem = "failed: " + result.value("error", std::string("without a reason"));
   if (interrupts.count() > 0) run.problem = "interrupted";
   run.seconds = number(result, "seconds");

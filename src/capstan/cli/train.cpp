@@ -251,9 +251,7 @@ int run_train(const Arguments& arguments) {
                       plan.start.value, config.epochs, config.max_steps > 0 ? " with --max-steps" : ""));
     context.folder.append(json_line(nlohmann::ordered_json{{"kind", "resume"}, {"step", plan.start.value}}));
   }
-  bool interrupted = false;
-  const auto result =
-      config.is_single() ? train_alone(context, interrupted) : train_with_servers(context, interrupted);
+  const auto result = config.is_single() ? train_alone(context) : train_with_servers(context);
   say_unreadable(*context.dataset.test, "test");
   context.folder.append(result.json());
   if (json) {
@@ -263,13 +261,13 @@ int run_train(const Arguments& arguments) {
   }
   if (!context.folder.is_complete())
     say(fmt::format("capstan: {}/metrics.jsonl is not complete: is the disk full?", result.run_dir));
-  if (interrupted)
+  if (result.interrupted)
     say(result.checkpoint == result.steps && result.steps > 0
             ? fmt::format("interrupted: --resume {} goes on", result.run_dir)
             : "interrupted: the weights so far are saved");
   if (!std::isfinite(result.test.loss))
     say("the loss is not a finite number: training has diverged; a smaller --lr may help");
-  return interrupted ? kInterrupted : kSuccess;
+  return result.interrupted ? kInterrupted : kSuccess;
 }
 
 }  // namespace capstan::cli

@@ -17,7 +17,7 @@
 
 namespace capstan::cli {
 
-TrainResult train_alone(TrainContext& context, bool& interrupted) {
+TrainResult train_alone(TrainContext& context) {
   const auto& config = context.config;
   const auto& plan = context.plan;
   const optimizer::Optimizer rule(config.optimizer.options(), config.optimizer.schedule(plan.total));
@@ -75,10 +75,10 @@ TrainResult train_alone(TrainContext& context, bool& interrupted) {
                               config.threads_per_loader(), checkpoints.start()},
                              context.dataset, callbacks);
   if (!checkpoints.error().empty()) progress.say("a checkpoint could not be written: " + checkpoints.error());
-  interrupted = trained.stopped;
-  evaluator.finish(say_line, [&] { return context.interrupts.count() > (interrupted ? 1 : 0); });
+  evaluator.finish(say_line, [&] { return context.interrupts.count() > (trained.stopped ? 1 : 0); });
   say_unreadable(*context.dataset.train, "training");
   TrainResult result;
+  result.interrupted = trained.stopped;
   result.config = config;
   result.take(status, context.dataset.train->count());
   result.train_loss = epoch_samples > 0 ? epoch_loss / epoch_samples : last_epoch_loss;

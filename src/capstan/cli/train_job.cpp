@@ -57,7 +57,7 @@ class Supervisor {
         evaluator_(std::move(context.model), context.layout, *context.dataset.test),
         evaluator_process_(context.evaluator, context.folder.path()) {}
 
-  TrainResult run(bool& interrupted) {
+  TrainResult run() {
     start();
     while (!status_.finished) {
       look();
@@ -67,9 +67,10 @@ class Supervisor {
       }
       if (auto lost = observer_->poll(SteadyClock::now() + kLookInterval); !lost.is_ok()) server_lost(lost);
     }
-    interrupted = interrupted_at_.has_value();
     await_checkpoint();
-    return finish();
+    auto result = finish();
+    result.interrupted = interrupted_at_.has_value();
+    return result;
   }
 
  private:
@@ -312,8 +313,8 @@ void record_evaluation(metrics::RunFolder& folder, Progress& progress, Version v
                                                  {"test_accuracy", test.accuracy}}));
 }
 
-TrainResult train_with_servers(TrainContext& context, bool& interrupted) {
-  return Supervisor(context).run(interrupted);
+TrainResult train_with_servers(TrainContext& context) {
+  return Supervisor(context).run();
 }
 
 }  // namespace capstan::cli

@@ -30,12 +30,11 @@ struct TrainContext {
 };
 
 // Trains with servers and, unless they come by hand, workers as processes of this machine. Throws Failure
-// where all of either are lost. `interrupted` is set where the user ended it; the result is then what was
-// reached.
-TrainResult train_with_servers(TrainContext& context, bool& interrupted);
+// where all of either are lost. Where the user ended it, the result is what was reached.
+TrainResult train_with_servers(TrainContext& context);
 
 // Trains in this process.
-TrainResult train_alone(TrainContext& context, bool& interrupted);
+TrainResult train_alone(TrainContext& context);
 
 // Tells the user, and the run's record, how good the weights of a version are, and when it was reached.
 void record_evaluation(metrics::RunFolder& folder, Progress& progress, Version version, const StepPlan& plan,

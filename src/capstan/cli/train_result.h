@@ -30,6 +30,7 @@ struct TrainResult {
   std::uint64_t resumed_from = 0;  // version of the checkpoint it began with; 0 for none
   std::uint64_t checkpoint = 0;    // version of the newest checkpoint; 0 for none
   std::string run_dir;
+  bool interrupted = false;  // before it had made all its updates
 
   // Takes over what the servers counted.
   void take(const wire::StatusReport& status, std::uint64_t training_samples);
