@@ -5,6 +5,11 @@
 #include <fmt/format.h>
 
 namespace capstan::cli {
+namespace {
+
+constexpr auto kPatience = std::chrono::seconds(1);  // after which the user hears what is waited for
+
+}  // namespace
 
 EvaluatorChild::EvaluatorChild(bool wanted, const std::filesystem::path& run) : log_(run / "evaluator.log") {
   if (!wanted) return;
@@ -24,9 +29,14 @@ void EvaluatorChild::look(const Say& say) {
 void EvaluatorChild::finish(const Say& say, const std::function<bool()>& hurry) {
   if (!child_) return;
   std::optional<launch::Exit> exit;
-  while (!exit && !hurry()) {
+  bool told = false;
+  for (const auto begin = SteadyClock::now(); !exit && !hurry();) {
     exit = child_->wait(SteadyClock::now() + std::chrono::milliseconds(100));
     look(say);
+    if (!exit && !told && SteadyClock::now() - begin > kPatience) {
+      say("waiting for the evaluator (Ctrl-C to leave it)");
+      told = true;
+    }
   }
   if (exit && exit->code != 0) say(fmt::format("the evaluator ended badly ({})", exit->text()));
 }
