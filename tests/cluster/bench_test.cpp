@@ -142,7 +142,8 @@ TEST(Models, FollowClassesAndImageSize) {
   EXPECT_EQ(ten.json()["models"][0]["parameters"], 25'557'032 - 990 * 2049);
   Program small(folder, {"models", "--json", "--image-size", "32"});
   EXPECT_EQ(small.exit_code(), 0) << small.errors();
-  for (const auto& m : small.json()["models"]) {
+  const auto listed = small.json();
+  for (const auto& m : listed["models"]) {
     EXPECT_THAT(m["input"].get<std::string>(), ::testing::EndsWith("x32x32"));
     EXPECT_NE(m["name"], "alexnet") << "it takes no images as small";
     if (m["name"] == "mlp") {
