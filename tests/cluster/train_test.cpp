@@ -50,7 +50,7 @@ TEST(Train, DefaultsLearnDigitsAndLeaveARunFolder) {
                           "run_dir"}) {
     EXPECT_TRUE(result.contains(key)) << key;
   }
-  EXPECT_EQ(result.size(), 28u);
+  EXPECT_EQ(result.size(), 29u);
   EXPECT_GE(result["test_accuracy"].get<double>(), 0.97);
   EXPECT_EQ(result["strategy"], "sync");
   EXPECT_EQ(result["workers"], 2);

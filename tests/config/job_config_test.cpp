@@ -172,6 +172,44 @@ TEST(JobConfig, OptionsOfAnotherOptimizerAreRefused) {
   EXPECT_EQ(refused("adamw", [](OptimizerConfig& c) { c.momentum = 0; }), "") << "as files have it";
 }
 
+TEST(JobConfig, SlowWorkersAreNamedByRank) {
+  JobConfig config;
+  config.workers = 4;
+  EXPECT_EQ(config.slow_down(0), 1);
+  config.slow_workers = "1:3x,3:2.5x";
+  EXPECT_EQ(config.slow_down(0), 1);
+  EXPECT_EQ(config.slow_down(1), 3);
+  EXPECT_EQ(config.slow_down(3), 2.5);
+  for (const auto* wrong : {"4:3x", "1", "1:3", "1:0.5x", "x:3x", "1:x", "1:3xx", "-1:3x", "1:nanx"}) {
+    config.slow_workers = wrong;
+    EXPECT_THAT([&] { config.validate(); }, ::testing::ThrowsMessage<UserError>(::testing::HasSubstr(
+                                                "must be RANK:TIMESx, such as 1:3x, with a rank below 4")))
+        << wrong;
+  }
+}
+
+TEST(JobConfig, AnUpdateOfSomeWorkersHasThatShareOfTheUsualLearningRate) {
+  const auto rate = [](const char* strategy) {
+    JobConfig config;
+    config.workers = 4;
+    config.strategy = strategy;
+    config.optimizer.prefer(config.plan());
+    return config.optimizer.options().lr;
+  };
+  EXPECT_EQ(rate("sync"), 0.02);
+  EXPECT_EQ(rate("backup:1"), 0.02);
+  EXPECT_EQ(rate("async"), 0.005);
+  EXPECT_EQ(rate("batch:2"), 0.01);
+  EXPECT_EQ(rate("local-sgd"), 0.02);
+  JobConfig config;
+  config.strategy = "diloco";
+  config.optimizer.prefer(config.plan());
+  EXPECT_EQ(config.optimizer.options().kind, optimizer::Kind::kAdamW);
+  EXPECT_EQ(config.optimizer.options().lr, 1e-3);
+  config.optimizer.lr = 0.5;
+  EXPECT_EQ(config.optimizer.options().lr, 0.5) << "what the user says, counts";
+}
+
 // TOML's numbers end at 2^63 - 1.
 TEST(JobConfig, ASeedThatAFileCannotHoldIsRefused) {
   JobConfig config;

@@ -36,6 +36,20 @@ TEST_P(WeightedSum, EqualsPlainArithmetic) {
   }
 }
 
+TEST_P(WeightedSum, MayBeAddedToWhatIsThere) {
+  for (std::size_t terms : {0, 1, 2, 5, 8}) {
+    const Arrays a(terms, 1027);
+    std::vector<float> out(1027);
+    for (std::size_t i = 0; i < out.size(); ++i) out[i] = static_cast<float>(i % 10) / 10;
+    add_weighted(a.list, 0, out);
+    for (std::size_t i = 0; i < out.size(); ++i) {
+      double expected = static_cast<double>(i % 10) / 10;
+      for (const auto& t : a.list) expected += static_cast<double>(t.factor) * t.values[i];
+      ASSERT_NEAR(out[i], expected, 1e-6) << terms << " terms, element " << i;
+    }
+  }
+}
+
 TEST_P(WeightedSum, AddsInTheOrderGiven) {
   const float big = 1e8f, one = 1, minus = -1e8f;
   float out = 0;

@@ -1,5 +1,6 @@
 #include "capstan/store/dense_shard.h"
 
+#include <cmath>
 #include <thread>
 #include <vector>
 
@@ -60,6 +61,81 @@ TEST(DenseShard, EqualsAPlainLoopAndCopiesTheResult) {
       ASSERT_EQ(right, weights);
     }
   }
+}
+
+// w = keep·w + Σ factor·x; the optimizer and its state have no part in it.
+TEST(DenseShard, MovesTowardsWeights) {
+  const std::size_t size = kChunk + 4099;
+  const auto a = random_array(2, size), b = random_array(3, size);
+  const Optimizer sgd({.kind = Kind::kSgd, .lr = 0.1, .momentum = 0.9}, Schedule{});
+  for (const double keep : {0.0, 0.4}) {
+    auto weights = random_array(1, size);
+    const auto old = weights;
+    DenseShard shard(weights, sgd);
+    const std::vector<Contribution> contributions = {{a.data(), 0.5f}, {b.data(), 0.25f}};
+    for (std::size_t c = 0; c < shard.chunks(); ++c)
+      shard.apply_chunk(c, Version{3}, contributions, {}, {UpdateRule::Kind::kMove, 1, keep});
+    for (std::size_t i = 0; i < size; ++i) {
+      const double expected = keep * static_cast<double>(old[i]) + 0.5 * static_cast<double>(a[i]) +
+                              0.25 * static_cast<double>(b[i]);
+      ASSERT_NEAR(weights[i], expected, 1e-6) << i;
+      ASSERT_EQ(shard.state()[0][i], 0);
+    }
+  }
+}
+
+TEST(DenseShard, CompensatesAGradientForItsDelay) {
+  const std::size_t size = kChunk + 4099;
+  const auto g = random_array(2, size), base = random_array(3, size);
+  const Optimizer sgd({.kind = Kind::kSgd, .lr = 0.1, .momentum = 0.9}, Schedule{});
+  auto weights = random_array(1, size);
+  std::vector<double> w(weights.begin(), weights.end()), buffer(size);
+  DenseShard shard(weights, sgd, true);
+  ASSERT_EQ(shard.state().size(), 2u);
+  std::vector<double> square(size);
+  for (std::uint64_t v = 0; v < 3; ++v) {
+    const bool adaptive = v == 2;
+    const Contribution contribution{g.data(), 1, base.data()};
+    const UpdateRule rule{adaptive ? UpdateRule::Kind::kCompensateAdaptive : UpdateRule::Kind::kCompensate,
+                          0.5, 0.3};
+    for (std::size_t c = 0; c < shard.chunks(); ++c)
+      shard.apply_chunk(c, Version{v}, {&contribution, 1}, {}, rule);
+    for (std::size_t i = 0; i < size; ++i) {
+      const double x = g[i];
+      double strength = 0.3;
+      if (adaptive) {
+        square[i] = 0.95 * square[i] + 0.05 * x * x;
+        strength /= std::sqrt(square[i] + 1e-7);
+      }
+      const double corrected = x + strength * x * x * (w[i] - static_cast<double>(base[i]));
+      buffer[i] = 0.9 * buffer[i] + corrected;
+      w[i] -= 0.5 * 0.1 * buffer[i];
+      ASSERT_NEAR(weights[i], w[i], 2e-6) << i;
+      ASSERT_NEAR(shard.state()[1][i], square[i], 1e-6);
+    }
+  }
+}
+
+TEST(DenseShard, KeepsASumBesideTheWeights) {
+  const std::size_t size = kChunk + 17;
+  auto weights = random_array(1, size);
+  const auto old = weights, a = random_array(2, size), b = random_array(3, size);
+  const Optimizer sgd({.kind = Kind::kSgd, .lr = 0.5}, Schedule{});
+  DenseShard shard(weights, sgd);
+  shard.make_sum();
+  const auto fold = [&](const std::vector<float>& x, float factor, bool first) {
+    for (std::size_t c = 0; c < shard.chunks(); ++c) shard.fold_chunk(c, {x.data(), factor}, first);
+  };
+  fold(b, 7, true);
+  fold(a, 2, true);  // a new sum: the one before is forgotten
+  fold(b, 0.25f, false);
+  EXPECT_EQ(weights, old);
+  apply_all(shard, 0, {shard.sum()}, {});
+  for (std::size_t i = 0; i < size; ++i)
+    ASSERT_NEAR(weights[i],
+                static_cast<double>(old[i]) -
+                    0.5 * (2 * static_cast<double>(a[i]) + 0.25 * static_cast<double>(b[i])),
+                1e-6);
 }
 
 TEST(DenseShard, AChunkTouchesNothingBesideItself) {

@@ -2,11 +2,11 @@
 
 #include "capstan/strategy/engine.h"
 
-#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "capstan/base/user_error.h"
+#include "play.h"
 
 namespace capstan::strategy {
 namespace {
@@ -14,59 +14,6 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-using Texts = std::vector<std::string>;
-
-// "apply 0: 1#2*0.5" is worker 1's second push with factor 0.5, merged into version 1; "apply 0 at 0.25: …"
-// the same at a quarter of the learning rate.
-std::string text(const Decision& decision) {
-  if (const auto* apply = std::get_if<Apply>(&decision)) {
-    auto out = fmt::format("apply {}{}:", apply->before.value,
-                           apply->rate == 1 ? "" : fmt::format(" at {:.4g}", apply->rate));
-    for (const auto& m : apply->merged)
-      out += fmt::format(" {}#{}*{}", m.worker.value, m.sequence.value, m.factor);
-    return out;
-  }
-  if (const auto* drop = std::get_if<Drop>(&decision)) {
-    return fmt::format("drop {}#{}", drop->worker.value, drop->sequence.value);
-  }
-  const auto& release = std::get<Release>(decision);
-  return fmt::format("release {} v{} in {}", release.worker.value, release.version.value,
-                     release.applied.value);
-}
-
-Texts texts(const std::vector<Decision>& decisions) {
-  Texts out;
-  for (const auto& d : decisions) out.push_back(text(d));
-  return out;
-}
-
-// An engine that speaks in text, with workers that count their own pushes.
-class Play {
- public:
-  Play(const std::string& strategy, std::uint32_t workers) : engine_(parse(strategy, workers)) {
-    for (std::uint32_t w = 0; w < workers; ++w) {
-      EXPECT_THAT(join(w), IsEmpty());
-      EXPECT_THAT(pull(w), IsEmpty());
-    }
-    const auto released = begin();
-    EXPECT_EQ(released.size(), workers);
-  }
-
-  Texts begin() { return texts(engine_.begin()); }
-  Texts join(std::uint32_t w) { return texts(engine_.join({w})); }
-  Texts pull(std::uint32_t w) { return texts(engine_.pull({w})); }
-  Texts remove(std::uint32_t w) { return texts(engine_.remove({w})); }
-  Texts limit(std::uint64_t last) { return texts(engine_.limit({last})); }
-  Texts push(std::uint32_t w, std::uint32_t samples = 8, std::uint64_t version = 0) {
-    const auto n = ++sequence_[w];
-    return texts(engine_.push({{w}, {n}, {n}, {version}, samples}));
-  }
-  const Engine& engine() const { return engine_; }
-
- private:
-  Engine engine_;
-  std::map<std::uint32_t, std::uint64_t> sequence_;
-};
 
 TEST(Engine, DecidesNothingBeforeTheBeginning) {
   Engine engine(parse("async", 2));
@@ -253,8 +200,8 @@ TEST(Strategies, WrongSpellingsAreErrorsThatHelp) {
   for (const auto* k : {"0", "-1", "x", "2x", "2.5", "99999999999", " 1"}) {
     EXPECT_THAT(parse_error(std::string("batch:") + k, 2), HasSubstr(k)) << k;
   }
-  EXPECT_THAT(parse_error("sync:1", 2), HasSubstr("takes no option"));
-  EXPECT_THAT(parse_error("async:1", 2), HasSubstr("async:damped"));
+  EXPECT_THAT(parse_error("sync:1", 2), HasSubstr("strategy sync has no place for \"1\""));
+  EXPECT_THAT(parse_error("async:1", 2), HasSubstr("async[:damped]"));
   EXPECT_THAT(parse_error("Sync", 2), HasSubstr("did you mean sync?"));
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -15,5 +16,12 @@ struct DataLeg {
   std::uint64_t workers() const { return steps.size(); }
   friend bool operator==(const DataLeg&, const DataLeg&) = default;
 };
+
+// The steps of these legs of the worker that has done most in each.
+inline std::uint64_t steps_of(const std::vector<DataLeg>& legs) {
+  std::uint64_t steps = 0;
+  for (const auto& leg : legs) steps += leg.steps.empty() ? 0 : std::ranges::max(leg.steps);
+  return steps;
+}
 
 }  // namespace capstan

@@ -155,8 +155,11 @@ json run_wire(const WireOptions& options, const std::function<void(const std::st
               const std::function<bool()>& cancelled) {
   const auto layout = layouts::network_layout(options.model);
   const auto& job_config = options.job;
-  if (job_config.strategy == "async:damped")
-    throw UserError("bench wire checks weights by a recursion that knows no damping: use --strategy async");
+  if (const auto name = job_config.strategy.substr(0, job_config.strategy.find(':'));
+      job_config.strategy == "async:damped" || (name != "sync" && name != "async" && name != "batch"))
+    throw UserError(fmt::format(
+        "bench wire checks weights by a recursion that knows sync, async and batch:K alone, not {}",
+        job_config.strategy));
   const auto optimizer = job_config.optimizer.options();
   const auto iterations =
       options.iterations > 0 ? options.iterations : default_iterations(layout.bytes(), job_config.workers);
@@ -212,7 +215,7 @@ json run_wire(const WireOptions& options, const std::function<void(const std::st
               {"workers", job_config.workers},
               {"servers", job_config.servers},
               {"strategy", job_config.strategy},
-              {"optimizer", job_config.optimizer.name},
+              {"optimizer", std::string(optimizer::name(job_config.optimizer.options().kind))},
               {"transport", results[0].at("transport")},
               {"iterations", iterations},
               {"seconds_per_iteration", per_iteration},

@@ -87,8 +87,11 @@ void add_strategy_flags(CLI::App& app, config::JobConfig& c) {
       ->check(whole_number_in(1, 256))
       ->capture_default_str()
       ->group("Job");
-  app.add_option("--strategy", c.strategy, "sync, async, async:damped or batch:K")
+  app.add_option("--strategy", c.strategy, "How workers and servers keep in step; help lists them")
       ->capture_default_str()
+      ->group("Job");
+  app.add_option("--switch", c.switches, "Strategies that take over on the way, such as 500=async,900=ssp:3")
+      ->option_text("STEP=STRATEGY,...")
       ->group("Job");
   app.add_option_function<std::uint32_t>(
          "--num-aggregate", [&c](std::uint32_t k) { c.strategy = fmt::format("batch:{}", k); },
@@ -119,9 +122,11 @@ void add_optimizer_flags(CLI::App& app, config::OptimizerConfig& c) {
   const auto option = [&](const char* name, auto& variable, const char* help) {
     return app.add_option(name, variable, help)->group("Optimizer");
   };
-  option("--optimizer", c.name, "sgd, adam, adamw, adagrad, rmsprop, or none (only adds)")
-      ->capture_default_str();
-  option("--lr", c.lr, "Learning rate")->capture_default_str();
+  option("--optimizer", c.name,
+         "sgd (default; adamw with diloco), adam, adamw, adagrad, rmsprop, or none (only adds)");
+  option("--lr", c.lr,
+         "Learning rate (default: sgd 0.02, adam and adamw 0.001, adagrad and rmsprop 0.01;\n"
+         "times K ÷ workers where an update is of K workers' gradients, as with async)");
   option("--momentum", c.momentum, "sgd (default 0.9), rmsprop (default 0)");
   option("--weight-decay", c.weight_decay, "Weight decay")->capture_default_str();
   option("--dampening", c.dampening, "sgd: dampening of momentum")->capture_default_str();

@@ -10,6 +10,7 @@
 #include "capstan/cli/output.h"
 #include "capstan/cli/resume.h"
 #include "capstan/cli/signals.h"
+#include "capstan/cli/strategy_help.h"
 #include "capstan/client/connector.h"
 #include "capstan/server/server.h"
 #include "capstan/transport/local/local.h"
@@ -87,6 +88,7 @@ int exit_code(server::Server::Outcome outcome) {
 }  // namespace
 
 int run_serve(const Arguments& arguments) {
+  if (asks_for_strategies(arguments)) return kSuccess;
   ServeOptions options;
   CLI::App app(
       "One parameter server: holds weights, takes gradients, gives new weights.\n"
@@ -105,7 +107,8 @@ int run_serve(const Arguments& arguments) {
       ->group("Connection");
   add_transport_flags(app, options.job);
   add_strategy_flags(app, options.job);
-  app.add_option("--total-steps", options.total_steps, "Updates of the whole run, for --lr-schedule cosine")
+  app.add_option("--total-steps", options.total_steps,
+                 "Updates of the whole run (where workers train alone: their own steps), for cosine")
       ->group("Optimizer");
   app.add_option("--loss-window", options.loss_window, "Updates over which the reported loss is the mean")
       ->check(whole_number_in(1, 1'000'000))
@@ -129,9 +132,10 @@ int run_serve(const Arguments& arguments) {
   log->set_level(options.verbose ? spdlog::level::debug : spdlog::level::warn);
 
   server::ServerOptions server_options;
-  server_options.job = {options.job.strategy, options.job.workers, options.job.servers, options.job.max_steps,
-                        options.loss_window};
+  server_options.job = {strategy::plan_text(options.job.strategy, options.job.switches), options.job.workers,
+                        options.job.servers, options.job.max_steps, options.loss_window};
   server_options.leads = options.leader.empty();
+  options.job.optimizer.prefer(options.job.plan());
   server_options.optimizer = options.job.optimizer.options();
   server_options.schedule = options.job.optimizer.schedule(options.total_steps);
   server_options.threads = options.job.threads_per_server();

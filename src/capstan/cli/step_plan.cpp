@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "capstan/data/partition.h"
-#include "capstan/strategy/strategy.h"
+#include "capstan/strategy/plan.h"
 
 namespace capstan::cli {
 
@@ -24,22 +24,33 @@ double StepPlan::epoch_of(Version version) const {
 StepPlan plan_steps(const config::JobConfig& config, std::uint64_t samples,
                     const checkpoint::Manifest* from) {
   const auto workers = config.is_single() ? 1 : config.workers;
-  const auto merged =
-      config.is_single() ? 1 : strategy::parse(config.strategy, workers)->pushes_per_update(workers);
+  const auto job = config.is_single() ? strategy::parse_plan("sync", 1) : config.plan();
+  const auto round = job.first->round();
+  // Rounds of a worker after so many of its epochs and steps; what remains at the end is a round too.
+  const auto rounds = [&](std::uint64_t epochs, std::uint64_t steps) {
+    const auto done = round.epochs > 0 ? epochs : steps,
+               length = round.epochs > 0 ? round.epochs : round.steps;
+    return epochs == config.epochs ? (done + length - 1) / length : done / length;
+  };
   const auto legs = from ? from->legs : std::vector<DataLeg>();
   const data::Partition whole{samples, workers, config.batch_size};
   const data::Remainder remainder(samples, legs);
   const data::Sampler sampler(whole, 0, config.seed, legs);
   StepPlan plan;
+  plan.worker_steps = steps_of(legs);
   plan.start = from ? from->version : Version{};
   plan.samples = samples;
-  plan.per_epoch = std::max<std::uint64_t>(1, whole.steps_per_epoch() * workers / merged);
-  std::uint64_t pushes = 0;
+  const auto steps_per_round = round.epochs > 0 ? round.epochs * whole.steps_per_epoch() : round.steps;
+  const auto per_epoch = job.after({}, whole.steps_per_epoch() * workers / steps_per_round);
+  plan.per_epoch = std::max<std::uint64_t>(1, per_epoch.value);
+  std::uint64_t steps = 0;
   for (std::uint64_t epoch = 0; epoch < config.epochs; ++epoch) {
-    pushes += sampler.steps(epoch) * workers;
+    steps += sampler.steps(epoch);
+    const auto pushes = rounds(epoch + 1, steps) * workers;
     const auto left = static_cast<double>(remainder.samples(epoch)) / static_cast<double>(samples);
-    plan.epochs.push_back({plan.start.value + (pushes + merged - 1) / merged, 1 - left});
+    plan.epochs.push_back({job.after(plan.start, pushes).value, 1 - left});
   }
+  plan.worker_steps += steps;
   plan.total = plan.epochs.empty() ? plan.start.value : plan.epochs.back().end;
   if (config.max_steps > 0) plan.total = std::min(plan.total, config.max_steps);
   return plan;

@@ -15,6 +15,7 @@
 #include "capstan/cli/network.h"
 #include "capstan/cli/output.h"
 #include "capstan/cli/resume.h"
+#include "capstan/cli/strategy_help.h"
 #include "capstan/cli/train_job.h"
 #include "capstan/client/connector.h"
 #include "capstan/launch/child.h"
@@ -55,7 +56,7 @@ void print_dry_run(const config::JobConfig& config, const data::Dataset& dataset
   const auto model = layout.bytes();
   const auto state =
       static_cast<std::uint64_t>(optimizer::Optimizer(config.optimizer.options(), {}).state_tensors());
-  const auto strategy = config.is_single() ? nullptr : strategy::parse(config.strategy, config.workers);
+  const auto strategy = config.is_single() ? nullptr : config.plan().first;
   // A worker that reads weights in place has only its gradient to itself.
   const bool in_place = strategy && strategy->parks_all(config.workers) && config.transport != "ucx";
   const auto moved = strategy ? 2 * model * strategy->pushes_per_update(config.workers) : 0;
@@ -100,6 +101,20 @@ void print_dry_run(const config::JobConfig& config, const data::Dataset& dataset
   become("capstan-torch", arguments);
 }
 
+// Of the arrays that the servers keep beside the weights.
+std::vector<std::string> state_names(const config::JobConfig& config) {
+  auto options = config.optimizer.options();
+  if (config.is_single()) return optimizer::Optimizer(options, {}).state_names();
+  const auto plan = config.plan();
+  if (plan.first->round().is_local()) {
+    const auto outer = plan.first->outer().value_or(strategy::OuterStep{});
+    options = optimizer::outer(outer.rate, outer.momentum);
+  }
+  auto names = optimizer::Optimizer(options, {}).state_names();
+  if (plan.needs_mean_square()) names.emplace_back("mean_square");
+  return names;
+}
+
 // A checkpoint of another network or another training set is not gone on from.
 void check_resumed(const Resumed& resumed, const FlatLayout& layout, const data::Dataset& dataset,
                    const config::JobConfig& config) {
@@ -108,7 +123,7 @@ void check_resumed(const Resumed& resumed, const FlatLayout& layout, const data:
   if (const auto difference = layout.difference(FlatLayout(from.parameters)); !difference.empty())
     throw UserError(fmt::format("{} is of another network than {}: {}", folder, config.network, difference));
   const auto kind = config.optimizer.options().kind;
-  if (from.state != optimizer::Optimizer(config.optimizer.options(), {}).state_names())
+  if (from.state != state_names(config))
     throw UserError(fmt::format("{} was made with {}: its state is of no use to {} as it is set here", folder,
                                 from.optimizer, optimizer::name(kind)));
   if (from.samples > 0 && (from.samples != dataset.train->count() || from.seed != config.seed))
@@ -141,6 +156,7 @@ void check(config::JobConfig& config, ByHand& place) {
 }  // namespace
 
 int run_train(const Arguments& arguments) {
+  if (asks_for_strategies(arguments)) return kSuccess;
   config::JobConfig config;
   ByHand place;
   bool json = false, dry_run = false, evaluator = false;
@@ -156,8 +172,10 @@ int run_train(const Arguments& arguments) {
   add_model_flags(app, config);
   add_strategy_flags(app, config);
   add_optimizer_flags(app, config.optimizer);
-  app.get_option("--strategy")
-      ->description("sync, async, async:damped, batch:K, or single (this process, no server)");
+  app.add_option("--slow-worker", config.slow_workers,
+                 "Workers that take so many times as long for a step, to see what a strategy does: 1:3x")
+      ->option_text("RANK:TIMESx,...")
+      ->group("Job");
   add_transport_flags(app, config);
   app.get_option("--token-file")
       ->description(
@@ -194,6 +212,7 @@ int run_train(const Arguments& arguments) {
       ->capture_default_str()
       ->group("By hand");
   if (!parse_flags(app, arguments)) return kSuccess;
+  if (!config.is_single()) config.optimizer.prefer(config.plan());
   check(config, place);
 
   const bool by_hand = place.rank.has_value();

@@ -30,7 +30,10 @@ constexpr auto kEndPatience = std::chrono::seconds(5);
 
 // Every process is given the folder; only the first server looks at it.
 std::vector<std::string> serve_arguments(const TrainContext& context) {
-  auto arguments = config::serve_arguments(context.config, context.plan.total);
+  // Where workers train by themselves, the learning rate follows their own steps.
+  const bool local = context.config.plan().first->round().is_local();
+  auto arguments =
+      config::serve_arguments(context.config, local ? context.plan.worker_steps : context.plan.total);
   arguments.push_back(
       fmt::format("--loss-window={}", std::min<std::uint64_t>(context.plan.per_epoch, 1'000'000)));
   arguments.push_back("--train-dir=" + context.folder.path().string());
@@ -93,7 +96,8 @@ class Supervisor {
       std::vector<std::string> arguments = {launch::program("capstan-torch"), "work",
                                             "--server=" + job_.address_list(),
                                             fmt::format("--rank={}", rank)};
-      const auto more = config::work_arguments(config_);
+      auto more = config::work_arguments(config_);
+      more.push_back(fmt::format("--slow-down={}", config_.slow_down(rank)));
       arguments.insert(arguments.end(), more.begin(), more.end());
       job_.start_worker(arguments);
     }

@@ -8,6 +8,11 @@
 #include "capstan/cli/output.h"
 
 namespace capstan::cli {
+namespace {
+
+constexpr std::size_t kMostListed = 12;  // workers, in a summary for people
+
+}  // namespace
 
 void TrainResult::take(const wire::StatusReport& s, std::uint64_t training_samples) {
   steps = s.version.value;
@@ -19,6 +24,7 @@ void TrainResult::take(const wire::StatusReport& s, std::uint64_t training_sampl
   dropped_pushes = s.dropped_pushes;
   staleness_mean = s.staleness_mean;
   staleness_max = s.staleness_max;
+  rows = s.workers;
   compute_seconds = communication_seconds = data_seconds = 0;
   for (const auto& w : s.workers) {
     compute_seconds += w.compute_seconds / static_cast<double>(s.workers.size());
@@ -43,7 +49,7 @@ std::string TrainResult::json() const {
                               {"workers", single ? 1 : config.workers},
                               {"servers", single ? 0 : config.servers},
                               {"transport", transport},
-                              {"optimizer", config.optimizer.name},
+                              {"optimizer", std::string(optimizer::name(config.optimizer.options().kind))},
                               {"steps", steps},
                               {"epochs", epochs},
                               {"seconds", seconds},
@@ -64,6 +70,14 @@ std::string TrainResult::json() const {
                               {"resumed_from", resumed_from},
                               {"checkpoint", checkpoint},
                               {"run_dir", run_dir}};
+  auto& list = json["per_worker"] = nlohmann::ordered_json::array();
+  for (const auto& row : rows)
+    list.push_back({{"pushes", row.pushes},
+                    {"samples", row.samples},
+                    {"compute_seconds", row.compute_seconds},
+                    {"wait_seconds", row.wait_seconds},
+                    {"staleness_mean", row.staleness_mean},
+                    {"staleness_max", row.staleness_max}});
   if (interrupted) json["error"] = "interrupted";
   return json_line(json);
 }
@@ -85,8 +99,13 @@ std::string TrainResult::summary() const {
                        communication_seconds, data_seconds);
     out += fmt::format("{:.1f} MB pushed, {:.1f} MB pulled (as if sent, where memory is shared)\n",
                        static_cast<double>(bytes_pushed) / 1e6, static_cast<double>(bytes_pulled) / 1e6);
-    if (staleness_max > 0)
-      out += fmt::format("staleness {:.2f} in the mean, {} at most\n", staleness_mean, staleness_max);
+    if (staleness_max > 0) {
+      out += fmt::format("staleness {:.2f} in the mean, {} at most", staleness_mean, staleness_max);
+      for (std::size_t i = 0; i < rows.size() && rows.size() <= kMostListed; ++i)
+        out += fmt::format("{}worker {}: {:.2f}, {}", i % 3 == 0 ? "\n  " : "   ", i, rows[i].staleness_mean,
+                           rows[i].staleness_max);
+      out += "\n";
+    }
     if (dropped_pushes > 0) out += fmt::format("{} pushes dropped\n", dropped_pushes);
     if (lost_workers > 0)
       out += fmt::format("{} of {} workers were lost on the way\n", lost_workers, config.workers);

@@ -26,9 +26,10 @@ struct TrainResult {
   std::uint64_t dropped_pushes = 0;
   double staleness_mean = 0;
   std::uint64_t staleness_max = 0;
-  double data_seconds = 0;         // that a worker waited for its samples, in the mean
-  std::uint64_t resumed_from = 0;  // version of the checkpoint it began with; 0 for none
-  std::uint64_t checkpoint = 0;    // version of the newest checkpoint; 0 for none
+  std::vector<wire::WorkerRow> rows;  // by rank; none without servers
+  double data_seconds = 0;            // that a worker waited for its samples, in the mean
+  std::uint64_t resumed_from = 0;     // version of the checkpoint it began with; 0 for none
+  std::uint64_t checkpoint = 0;       // version of the newest checkpoint; 0 for none
   std::string run_dir;
   bool interrupted = false;  // before it had made all its updates
 

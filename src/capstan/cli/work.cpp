@@ -40,6 +40,7 @@ int run_work(const Arguments& arguments) {
   std::optional<std::uint32_t> rank;
   double connect_timeout = 30;
   std::filesystem::path save;
+  double slow_down = 1;
   bool json = false;
   CLI::App app(
       "One worker: computes gradients on its part of the data for the servers of a job.\n\n"
@@ -59,6 +60,9 @@ int run_work(const Arguments& arguments) {
   add_transport_flags(app, job);
   add_model_flags(app, job);
   app.add_option("--save", save, "File that takes the weights this worker ends with (.safetensors or .pt)");
+  app.add_option("--slow-down", slow_down, "Take so many times as long for every step, to try a strategy")
+      ->check(number_in(1, 1000))
+      ->capture_default_str();
   app.add_flag("--json", json, "Print the result as one JSON object");
   if (!parse_flags(app, arguments)) return kSuccess;
   job.validate_model();
@@ -104,7 +108,7 @@ int run_work(const Arguments& arguments) {
 
   const auto result = training::run_worker(
       client, *model, layout, *dataset.train,
-      {job.batch_size, job.epochs, job.seed, &stop, &training, job.threads_per_loader()});
+      {job.batch_size, job.epochs, job.seed, &stop, &training, job.threads_per_loader(), slow_down});
   if (!result) throw Failure(kLost, result.status().message());
   say_unreadable(*dataset.train, "training");
   if (!save.empty()) {

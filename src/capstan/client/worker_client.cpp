@@ -138,7 +138,7 @@ Result<Update> WorkerClient::pull() {
 Result<Update> WorkerClient::push_pull(const StepReport& report) {
   const auto microseconds = [](double s) { return static_cast<std::uint32_t>(std::min(s * 1e6, 4e9)); };
   ++sequence_.value;
-  ++clock_.value;
+  clock_.value += report.steps;
   auto update =
       exchange(wire::Push{rank(), links_.incarnation(), sequence_, clock_, version_, report.samples,
                           report.loss, microseconds(report.compute_seconds),

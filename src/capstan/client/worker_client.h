@@ -11,12 +11,13 @@
 
 namespace capstan::client {
 
-// What a worker tells with a gradient.
+// What a worker tells with a push.
 struct StepReport {
   std::uint32_t samples = 0;
-  float loss = 0;
+  float loss = 0;  // mean over them
   double compute_seconds = 0;
   double data_seconds = 0;  // waiting for the samples
+  std::uint64_t steps = 1;  // computed since the push before
 };
 
 // What else a worker brings to a job.
@@ -48,9 +49,10 @@ class WorkerClient final : private Links::Events {
   const std::string& strategy() const { return joined_.strategy; }
   Version start() const { return joined_.start; }  // with which the job began
   std::vector<DataLeg> legs() const;               // its way through the data before that
+  const wire::LocalOptimizer& local_optimizer() const { return joined_.local; }
   std::string transport() const { return transport_; }
 
-  // The flat gradient: the worker's between an answer and the next push_pull().
+  // What is handed in, flat, such as the gradient: the worker's between an answer and the next push_pull().
   std::span<float> gradients() const { return gradients_.floats(); }
   // The flat weights: one version, unchanged between an answer and the next push_pull(). The address never
   // changes; the memory may be read-only.

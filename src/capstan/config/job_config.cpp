@@ -36,11 +36,16 @@ Setting setting(const char* name, const T& value) {
   }
 }
 
+constexpr const char* kUsual = "sgd";
+
 std::vector<Setting> optimizer_settings(const OptimizerConfig& o) {
   const auto resolved = o.options();
-  std::vector<Setting> out = {setting("optimizer", o.name),           setting("lr", o.lr),
-                              setting("momentum", resolved.momentum), setting("weight-decay", o.weight_decay),
-                              setting("lr-schedule", o.lr_schedule),  setting("warmup", o.warmup)};
+  std::vector<Setting> out = {setting("optimizer", std::string(optimizer::name(resolved.kind))),
+                              setting("lr", resolved.lr),
+                              setting("momentum", resolved.momentum),
+                              setting("weight-decay", o.weight_decay),
+                              setting("lr-schedule", o.lr_schedule),
+                              setting("warmup", o.warmup)};
   if (o.dampening != 0) out.push_back(setting("dampening", o.dampening));
   if (o.nesterov) out.push_back({"nesterov", "", false});
   if (o.centered) out.push_back({"centered", "", false});
@@ -76,7 +81,8 @@ void refuse_foreign(const OptimizerConfig& c, optimizer::Kind kind) {
   const bool adam = kind == Kind::kAdam || kind == Kind::kAdamW;
   const auto check = [&](const char* option, bool given, bool fits, const char* owners) {
     if (given && !fits)
-      throw UserError(fmt::format("--{} is an option of {}, not of optimizer {}", option, owners, c.name));
+      throw UserError(
+          fmt::format("--{} is an option of {}, not of optimizer {}", option, owners, optimizer::name(kind)));
   };
   check("momentum", c.momentum.value_or(0) != 0, sgd || rmsprop, "sgd and rmsprop");
   check("dampening", c.dampening != 0, sgd, "sgd");
@@ -91,10 +97,17 @@ void refuse_foreign(const OptimizerConfig& c, optimizer::Kind kind) {
 
 }  // namespace
 
+void OptimizerConfig::prefer(const strategy::Plan& plan) {
+  const auto round = plan.first->round();
+  if (name.empty()) name = round.optimizer;
+  if (!round.is_local())
+    lr_share = static_cast<double>(plan.first->pushes_per_update(plan.workers)) / plan.workers;
+}
+
 optimizer::Options OptimizerConfig::options() const {
-  auto o = optimizer::defaults(optimizer::parse_kind(name));
+  auto o = optimizer::defaults(optimizer::parse_kind(name.empty() ? kUsual : name));
   refuse_foreign(*this, o.kind);
-  o.lr = lr;
+  o.lr = lr.value_or(o.lr * lr_share);
   o.weight_decay = weight_decay;
   o.momentum = momentum.value_or(o.kind == optimizer::Kind::kSgd ? 0.9 : 0.0);
   o.dampening = dampening;
@@ -143,6 +156,34 @@ unsigned JobConfig::threads_per_server() const {
   return server_threads > 0 ? server_threads : std::max(1u, usable_cores() / servers);
 }
 
+strategy::Plan JobConfig::plan() const {
+  return strategy::parse_plan(strategy::plan_text(strategy, switches), workers);
+}
+
+double JobConfig::slow_down(std::uint32_t worker) const {
+  double factor = 1;
+  for (std::size_t begin = 0; begin < slow_workers.size();) {
+    const auto end = std::min(slow_workers.find(',', begin), slow_workers.size());
+    const std::string_view text(slow_workers.data() + begin, end - begin);
+    begin = end + 1;
+    std::uint32_t rank = 0;
+    double times = 0;
+    const auto colon = std::min(text.find(':'), text.size());
+    const auto [rank_end, bad_rank] = std::from_chars(text.data(), text.data() + colon, rank);
+    const auto* const number = text.data() + std::min(colon + 1, text.size());
+    const auto [times_end, bad_times] = std::from_chars(number, text.data() + text.size(), times);
+    if (bad_rank != std::errc() || rank_end != text.data() + colon || bad_times != std::errc() ||
+        std::string_view(times_end, text.data() + text.size()) != "x" || !(times >= 1 && times <= 1000) ||
+        rank >= workers) {
+      throw UserError(fmt::format(
+          "--slow-worker {}: must be RANK:TIMESx, such as 1:3x, with a rank below {} and 1x to 1000x", text,
+          workers));
+    }
+    if (rank == worker) factor = times;
+  }
+  return factor;
+}
+
 void JobConfig::validate_model() const {
   if (image_size != 0 && (image_size < kLeastSide || image_size > kMostSide)) {
     throw UserError(fmt::format("--image-size {}: must be from {} to {}", image_size, kLeastSide, kMostSide));
@@ -163,7 +204,10 @@ void JobConfig::validate() const {
                                     {"warmup", optimizer.warmup}}) {
     if (value > kMost) throw UserError(fmt::format("--{} {}: may be at most {}", name, value, kMost));
   }
-  if (!is_single()) (void)strategy::parse(strategy, workers);
+  if (!is_single()) (void)plan();
+  if (is_single() && !switches.empty())
+    throw UserError("--switch: strategy single has no other to change to");
+  for (std::uint32_t w = 0; w < workers; ++w) (void)slow_down(w);
   (void)optimizer.options();
   (void)CheckpointEvery::parse(checkpoint_every);
 }
@@ -176,6 +220,8 @@ std::string JobConfig::to_toml() const {
                                    setting("workers", workers),
                                    setting("servers", servers),
                                    setting("strategy", strategy),
+                                   setting("switch", switches),
+                                   setting("slow-worker", slow_workers),
                                    setting("batch-size", batch_size),
                                    setting("epochs", epochs),
                                    setting("max-steps", max_steps),
@@ -206,7 +252,7 @@ std::vector<std::string> serve_arguments(const JobConfig& c, std::uint64_t total
   auto settings = optimizer_settings(c.optimizer);
   const std::vector<Setting> more = {setting("workers", c.workers),
                                      setting("servers", c.servers),
-                                     setting("strategy", c.strategy),
+                                     setting("strategy", strategy::plan_text(c.strategy, c.switches)),
                                      setting("max-steps", c.max_steps),
                                      setting("total-steps", total_steps),
                                      setting("server-threads", c.threads_per_server()),

@@ -7,14 +7,16 @@
 #include <vector>
 
 #include "capstan/optimizer/optimizer.h"
+#include "capstan/strategy/plan.h"
 
 namespace capstan::config {
 
 // The rule by which servers change weights, as a user gives it: what is missing takes the optimizer's own
 // default.
 struct OptimizerConfig {
-  std::string name = "sgd";
-  double lr = 0.02;
+  std::string name;          // empty: what the strategy prefers, or sgd
+  std::optional<double> lr;  // absent: the optimizer's own default, times lr_share
+  double lr_share = 1;
   std::optional<double> momentum;  // sgd: 0.9, rmsprop: 0
   double weight_decay = 0;
   double dampening = 0;
@@ -24,6 +26,9 @@ struct OptimizerConfig {
   std::string lr_schedule = "constant";
   std::uint64_t warmup = 0;
 
+  // What a plan's workers and servers do best with, where the user has named nothing else: the optimizer, and
+  // a share of the learning rate where an update is of a share of the workers' gradients.
+  void prefer(const strategy::Plan& plan);
   // Both throw UserError that names what is wrong.
   optimizer::Options options() const;
   optimizer::Schedule schedule(std::uint64_t total_steps) const;
@@ -52,6 +57,8 @@ struct JobConfig {
   std::uint32_t workers = 2;
   std::uint32_t servers = 1;
   std::string strategy = "sync";
+  std::string switches;           // "500=async,900=ssp:3": strategies that take over at these steps
+  std::string slow_workers;       // "1:3x": which take how many times as long for a step
   std::uint32_t batch_size = 32;  // per worker
   std::uint32_t epochs = 15;
   std::uint64_t max_steps = 0;  // updates; 0: no limit
@@ -71,6 +78,8 @@ struct JobConfig {
   double log_interval = 0;  // seconds between progress lines; 0: 0.2 on a terminal, 2 elsewhere
 
   bool is_single() const { return strategy == "single"; }
+  strategy::Plan plan() const;                   // of a job that is not single; throws UserError
+  double slow_down(std::uint32_t worker) const;  // 1 for most; throws UserError
   unsigned worker_threads() const;
   unsigned threads_per_loader() const;
   unsigned threads_per_server() const;

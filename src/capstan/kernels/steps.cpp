@@ -29,6 +29,13 @@ struct AddOp {
   }
 };
 
+struct BlendOp {
+  float keep;
+  HWY_INLINE void operator()(Tag d, const float* g, float* w) const {
+    hn::StoreU(hn::MulAdd(hn::Set(d, keep), hn::LoadU(d, w), hn::LoadU(d, g)), d, w);
+  }
+};
+
 struct SgdOp {
   SgdStep s;
   HWY_INLINE void operator()(Tag d, const float* g, float* w) const {
@@ -109,6 +116,10 @@ void add_step(std::span<const float> g, float* w) {
   for_each_vector(g.size(), AddOp{}, g.data(), w);
 }
 
+void blend_step(float keep, std::span<const float> g, float* w) {
+  for_each_vector(g.size(), BlendOp{keep}, g.data(), w);
+}
+
 void sgd_step(const SgdStep& s, std::span<const float> g, float* w) {
   for_each_vector(g.size(), SgdOp{s}, g.data(), w);
 }
@@ -154,6 +165,7 @@ void check_lengths(std::span<const float> gradient, std::span<float> weights) {
 }  // namespace
 
 HWY_EXPORT(add_step);
+HWY_EXPORT(blend_step);
 HWY_EXPORT(sgd_step);
 HWY_EXPORT(momentum_step);
 HWY_EXPORT(adam_step);
@@ -163,6 +175,11 @@ HWY_EXPORT(rmsprop_step);
 void add_step(std::span<const float> gradient, std::span<float> weights) {
   check_lengths(gradient, weights);
   HWY_DYNAMIC_DISPATCH(add_step)(gradient, weights.data());
+}
+
+void blend_step(float keep, std::span<const float> gradient, std::span<float> weights) {
+  check_lengths(gradient, weights);
+  HWY_DYNAMIC_DISPATCH(blend_step)(keep, gradient, weights.data());
 }
 
 void sgd_step(const SgdStep& step, std::span<const float> gradient, std::span<float> weights) {

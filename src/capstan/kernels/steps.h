@@ -13,6 +13,9 @@ namespace capstan::kernels {
 // w += g
 void add_step(std::span<const float> gradient, std::span<float> weights);
 
+// w = keep·w + g
+void blend_step(float keep, std::span<const float> gradient, std::span<float> weights);
+
 // g += weight_decay·w; w -= lr·g
 struct SgdStep {
   float lr;

@@ -50,11 +50,17 @@ void add_group(std::span<const Term> terms, std::size_t offset, std::span<float>
   }
 }
 
-void weighted_sum(std::span<const Term> terms, std::size_t offset, std::span<float> out) {
-  constexpr std::size_t kGroup = 4;
-  add_group<true>(terms.first(std::min(kGroup, terms.size())), offset, out);
-  for (std::size_t k = kGroup; k < terms.size(); k += kGroup)
+constexpr std::size_t kGroup = 4;
+
+void add_all(std::span<const Term> terms, std::size_t offset, std::span<float> out) {
+  for (std::size_t k = 0; k < terms.size(); k += kGroup)
     add_group<false>(terms.subspan(k, std::min(kGroup, terms.size() - k)), offset, out);
+}
+
+void weighted_sum(std::span<const Term> terms, std::size_t offset, std::span<float> out) {
+  const auto first = std::min(kGroup, terms.size());
+  add_group<true>(terms.first(first), offset, out);
+  add_all(terms.subspan(first), offset, out);
 }
 
 }  // namespace capstan::kernels::HWY_NAMESPACE
@@ -64,10 +70,15 @@ HWY_AFTER_NAMESPACE();
 namespace capstan::kernels {
 
 HWY_EXPORT(weighted_sum);
+HWY_EXPORT(add_all);
 
 void weighted_sum(std::span<const Term> terms, std::size_t offset, std::span<float> out) {
   CAPSTAN_CHECK(!terms.empty(), "a sum has at least one term");
   HWY_DYNAMIC_DISPATCH(weighted_sum)(terms, offset, out);
+}
+
+void add_weighted(std::span<const Term> terms, std::size_t offset, std::span<float> out) {
+  HWY_DYNAMIC_DISPATCH(add_all)(terms, offset, out);
 }
 
 }  // namespace capstan::kernels

@@ -15,5 +15,7 @@ struct Term {
 // depends on the terms alone: not on i, on offset or on how the arrays are cut. Thread-safe; `out` overlaps
 // no term.
 void weighted_sum(std::span<const Term> terms, std::size_t offset, std::span<float> out);
+// The same, added to what is there.
+void add_weighted(std::span<const Term> terms, std::size_t offset, std::span<float> out);
 
 }  // namespace capstan::kernels

@@ -35,6 +35,8 @@ std::string_view name(Kind kind);
 Kind parse_kind(std::string_view text);
 // PyTorch's defaults for this kind, lr included (sgd, none: 0.02).
 Options defaults(Kind kind);
+// Gradient descent with Nesterov's momentum, or without any: for servers that make steps of workers' deltas.
+Options outer(double rate, double momentum);
 // Throws UserError that names the option, its value and what would be right.
 void validate(const Options& options);
 
@@ -42,6 +44,7 @@ void validate(const Options& options);
 struct Contribution {
   const float* gradient = nullptr;
   float factor = 1;
+  const float* base = nullptr;  // the weights it was computed on, where that matters
 };
 
 // The rule by which merged gradients change weights. Immutable, so any number of threads may update

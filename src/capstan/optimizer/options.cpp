@@ -74,6 +74,14 @@ Options defaults(Kind kind) {
   return o;
 }
 
+Options outer(double rate, double momentum) {
+  Options o{.kind = Kind::kSgd};
+  o.lr = rate;
+  o.momentum = momentum;
+  o.nesterov = momentum > 0;
+  return o;
+}
+
 void validate(const Options& o) {
   if (o.kind == Kind::kNone) return;
   at_least_zero(o, "lr", o.lr);

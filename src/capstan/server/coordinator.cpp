@@ -14,7 +14,7 @@ using wire::WorkerState;
 Coordinator::Coordinator(const Options& options, Outbox outbox)
     : options_(options),
       outbox_(std::move(outbox)),
-      engine_(strategy::parse(options.strategy, options.workers)),
+      engine_(strategy::parse_plan(options.strategy, options.workers)),
       workers_(options.workers) {
   if (options.max_steps > 0) carry_out(engine_.limit({options.max_steps}));
 }
@@ -123,6 +123,7 @@ void Coordinator::count_push(Worker& worker) {
   row.clock = push.clock;
   row.loss = push.loss;
   row.samples += push.samples;
+  ++row.pushes;
   row.compute_seconds += 1e-6 * push.compute_us;
   row.wait_seconds += 1e-6 * push.wait_us;
   row.data_seconds += 1e-6 * push.data_us;
@@ -206,6 +207,10 @@ void Coordinator::stop() {
   carry_out(engine_.limit(engine_.version()));
 }
 
+void Coordinator::tick() {
+  if (const auto at = engine_.deadline(); at && *at <= SteadyClock::now()) carry_out(engine_.tick());
+}
+
 std::vector<std::uint32_t> Coordinator::missing() const {
   std::vector<std::uint32_t> ranks;
   for (std::uint32_t i = 0; i < workers_.size() && !started(); ++i) {
@@ -256,7 +261,12 @@ wire::StatusReport Coordinator::report() const {
   if (to.samples > from.samples)
     report.loss = (to.sum - from.sum) / static_cast<double>(to.samples - from.samples);
   report.samples = loss_marks_.back().samples;
-  for (const auto& worker : workers_) report.workers.push_back(worker.row);
+  for (std::uint32_t i = 0; i < workers_.size(); ++i) {
+    auto& row = report.workers.emplace_back(workers_[i].row);
+    const auto staleness = engine_.staleness({i});
+    row.staleness_mean = staleness.mean;
+    row.staleness_max = staleness.max;
+  }
   return report;
 }
 
@@ -267,8 +277,14 @@ void Coordinator::carry_out(const std::vector<strategy::Decision>& decisions) {
 }
 
 void Coordinator::carry_out(const strategy::Apply& apply) {
-  wire::ApplyOrder order{apply.before, {}, apply.rate};
+  wire::ApplyOrder order{apply.before,        {},          apply.rule.kind, apply.rule.rate,
+                         apply.rule.strength, apply.folded};
   auto mark = loss_marks_.back();
+  if (apply.folded) {
+    mark.sum += folded_.sum;
+    mark.samples += folded_.samples;
+    folded_ = {};
+  }
   for (const auto& merge : apply.merged) {
     order.contributions.push_back({merge.worker, merge.sequence, merge.factor});
     auto& worker = workers_[merge.worker.value];
@@ -283,6 +299,15 @@ void Coordinator::carry_out(const strategy::Apply& apply) {
   outbox_.order(order);
   ordered_ = {apply.before.value + 1};
   answer_observers();  // right behind the update, so that an observer gets exactly the version it asked for
+}
+
+void Coordinator::carry_out(const strategy::Fold& fold) {
+  auto& worker = workers_[fold.worker.value];
+  worker.mark = fold.sequence;
+  worker.applied = worker.push.clock.value;
+  folded_.sum += static_cast<double>(worker.push.loss) * worker.push.samples;
+  folded_.samples += worker.push.samples;
+  outbox_.order(wire::FoldOrder{{fold.worker, fold.sequence, fold.factor}, fold.first});
 }
 
 void Coordinator::carry_out(const strategy::Drop& drop) {

@@ -18,7 +18,7 @@
 namespace capstan::server {
 
 // What every server does next, in this order.
-using Order = std::variant<wire::ApplyOrder, wire::DropOrder, wire::DeliverOrder>;
+using Order = std::variant<wire::ApplyOrder, wire::FoldOrder, wire::DropOrder, wire::DeliverOrder>;
 
 // The leader's mind: who takes part, which pushes count, and when weights go out. A push counts once every
 // server holds it, so no shard ever uses a gradient that another lacks. Knows no connection and no memory.
@@ -26,7 +26,7 @@ using Order = std::variant<wire::ApplyOrder, wire::DropOrder, wire::DeliverOrder
 class Coordinator {
  public:
   struct Options {
-    std::string strategy = "sync";
+    std::string strategy = "sync";  // a plan: strategy/plan.h
     std::uint32_t workers = 1;
     std::uint32_t servers = 1;
     std::uint64_t max_steps = 0;      // 0: no limit
@@ -58,6 +58,7 @@ class Coordinator {
   void pull(const wire::Member& member, const wire::Pull& pull);
   void gone(const wire::Member& member, bool lost);
   void stop();  // end at the next step
+  void tick();  // time has passed
 
   // Workers that have not come, or have not asked for weights: the job has not started because of them.
   std::vector<std::uint32_t> missing() const;
@@ -103,6 +104,7 @@ class Coordinator {
   void enter(WorkerId id);
   void carry_out(const std::vector<strategy::Decision>& decisions);
   void carry_out(const strategy::Apply& apply);
+  void carry_out(const strategy::Fold& fold);
   void carry_out(const strategy::Drop& drop);
   void carry_out(const strategy::Release& release);
   void answer_observers();
@@ -123,6 +125,7 @@ class Coordinator {
     std::uint64_t samples = 0;
   };
   std::deque<LossMark> loss_marks_ = {LossMark{}};
+  LossMark folded_;  // of pushes that have been folded since the last update
   std::uint64_t pushes_ = 0, pulls_ = 0;
   bool resumed_ = false;  // servers have their weights from a checkpoint, and nobody is asked for any
   std::vector<checkpoint::Mark> earlier_marks_;

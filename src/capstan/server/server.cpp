@@ -20,6 +20,24 @@ std::string describe(const wire::Member& member) {
   return fmt::format("{} {}", kRoles[static_cast<int>(member.role)], member.index);
 }
 
+wire::LocalOptimizer local_optimizer(const optimizer::Options& o, const optimizer::Schedule& s) {
+  return {std::string(optimizer::name(o.kind)),
+          o.lr,
+          o.weight_decay,
+          o.momentum,
+          o.dampening,
+          o.beta1,
+          o.beta2,
+          o.eps,
+          o.alpha,
+          o.lr_decay,
+          o.nesterov,
+          o.centered,
+          s.text(),
+          s.warmup,
+          s.total};
+}
+
 }  // namespace
 
 using wire::Role;
@@ -28,7 +46,6 @@ Server::Server(transport::EventLoop& loop, const ServerOptions& options, std::sh
     : loop_(loop),
       options_(options),
       log_(std::move(log)),
-      optimizer_(options.optimizer, options.schedule),
       servers_(options.job.servers),
       workers_(options.job.workers),
       opened_at_(SteadyClock::now()),
@@ -41,8 +58,9 @@ Server::Server(transport::EventLoop& loop, const ServerOptions& options, std::sh
                                                  s->send(wire::SendWeights{});
                                              },
                                              [this] { order_checkpoint(); }});
-    strategy_ = coordinator_->strategy().spelling();
-    in_place_ = coordinator_->strategy().parks_all(workers_);
+    const auto plan = strategy::parse_plan(options_.job.strategy, workers_);
+    know_strategy(plan.spelling());
+    in_place_ = plan.parks_all();
     if (options_.resume) begin_from(options_.resume->folder, options_.resume->manifest);
     if (options_.checkpoints.is_on()) {
       background_ = make_background();
@@ -60,6 +78,23 @@ Server::~Server() {
   if (retry_) loop_.cancel(*retry_);
   // Connections that end below hand back pinned weights; no update may start from that.
   if (executor_) executor_->abandon();
+}
+
+// The servers' optimizer is the job's unless workers train by themselves: then it is theirs, and the servers
+// make outer steps of deltas, or have no part of their own.
+void Server::know_strategy(const std::string& spelling) {
+  strategy_ = spelling;
+  const auto plan = strategy::parse_plan(spelling, workers_);
+  is_local_ = plan.first->round().is_local();
+  adaptive_ = plan.needs_mean_square();
+  auto rule = options_.optimizer;
+  auto schedule = options_.schedule;
+  if (is_local_) {
+    const auto outer = plan.first->outer().value_or(strategy::OuterStep{});
+    rule = optimizer::outer(outer.rate, outer.momentum);
+    schedule = {};
+  }
+  optimizer_ = std::make_unique<const optimizer::Optimizer>(rule, schedule);
 }
 
 void Server::accept(std::unique_ptr<transport::Connection> connection) {
@@ -209,6 +244,7 @@ void Server::on_join(Session& session, const wire::Join& join) {
   joined.start = start_;
   for (const auto& leg : legs_) joined.legs.push_back({leg.batch, leg.steps});
   if (options_.resume) joined.checkpoint = std::filesystem::absolute(options_.resume->folder).string();
+  if (is_local_) joined.local = local_optimizer(options_.optimizer, options_.schedule);
   if (member.role == Role::kWorker) return welcome_worker(session, join, joined);
   if (member.role == Role::kObserver && layout_.size() > 0) joined.layout = wire::to_wire(layout_);
   session.send(joined);
@@ -314,6 +350,7 @@ void Server::tick() {
     member_gone({Role::kWorker, rank}, entry.incarnation, true);
     break;  // the map has changed; the rest comes with the next tick
   }
+  if (coordinator_) coordinator_->tick();
   if (coordinator_ && now - opened_at_ > options_.join_timeout) {
     for (const auto rank : coordinator_->missing()) member_gone({Role::kWorker, rank}, {}, true);
   }
@@ -381,7 +418,7 @@ void Server::on_leader_joined(const wire::Joined& joined) {
   index_ = {joined.member.index};
   servers_ = joined.servers;
   workers_ = joined.workers;
-  strategy_ = joined.strategy;
+  know_strategy(joined.strategy);
   in_place_ = joined.in_place;
   joined_ = true;
   start_ = joined.start;

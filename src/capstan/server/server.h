@@ -106,11 +106,14 @@ class Server final : private SessionEvents, private LeaderLink::Events {
 
   void issue(const Order& order);  // leader: here and to every follower
   void carry_out(const wire::ApplyOrder& order);
+  void carry_out(const wire::FoldOrder& order);
   void carry_out(const wire::DropOrder& order);
   void carry_out(const wire::DeliverOrder& order);
   void deliver_to_worker(WorkerEntry& worker, const wire::Weights& reply);
   void deliver_to_observer(const wire::Member& member, const wire::Weights& reply);
   void make_shard();
+  void know_strategy(const std::string& strategy);
+  WorkerEntry* holder_of(const wire::Contribution& contribution);  // null where the push is not here
 
   // Checkpoints: server_checkpoints.cpp.
   void begin_from(const std::filesystem::path& folder, const checkpoint::Manifest& manifest);
@@ -118,7 +121,8 @@ class Server final : private SessionEvents, private LeaderLink::Events {
   Status check_data(const wire::Join& join) const;
   void agree_on_data(const wire::Join& join);  // of a worker that has been taken in
   checkpoint::Manifest manifest() const;
-  void note_update(Version version);  // leader: is a checkpoint due?
+  std::vector<std::string> state_names() const;  // of the arrays beside the weights
+  void note_update(Version version);             // leader: is a checkpoint due?
   void plan_checkpoint();
   void order_checkpoint();
   void hand_over_statistics();
@@ -140,9 +144,9 @@ class Server final : private SessionEvents, private LeaderLink::Events {
   transport::EventLoop& loop_;
   const ServerOptions options_;
   const std::shared_ptr<spdlog::logger> log_;
-  const optimizer::Optimizer optimizer_;
-  std::optional<Coordinator> coordinator_;  // leader only
-  std::unique_ptr<LeaderLink> leader_;      // follower only
+  std::unique_ptr<const optimizer::Optimizer> optimizer_;  // of this job's strategy, once that is known
+  std::optional<Coordinator> coordinator_;                 // leader only
+  std::unique_ptr<LeaderLink> leader_;                     // follower only
   Connect connect_to_leader_;
 
   FlatLayout layout_;
@@ -151,8 +155,11 @@ class Server final : private SessionEvents, private LeaderLink::Events {
   std::uint32_t servers_ = 1, workers_ = 1;
   bool joined_ = false;  // a follower has found its leader
   std::string strategy_;
+  bool adaptive_ = false;  // the strategy needs the mean of squared gradients
+  bool is_local_ = false;  // workers train by themselves
   bool in_place_ = false;
   bool initialized_ = false;
+  bool has_folded_ = false;  // there is a sum
   transport::Segment weights_;
   std::unique_ptr<ShardExecutor> executor_;
 

@@ -22,7 +22,7 @@ Result<FlatLayout> statistics_of(const wire::Join& join) {
 // ---- beginning from one ----
 
 void Server::begin_from(const std::filesystem::path& folder, const checkpoint::Manifest& from) {
-  const auto names = optimizer_.state_names();
+  const auto names = state_names();
   if (from.state != names) {
     throw UserError(
         fmt::format("{} was made with {}, whose state is {}; {} here has {}", folder.string(), from.optimizer,
@@ -123,15 +123,21 @@ void Server::hand_over_statistics() {
   checkpoint_statistics_.reset();
 }
 
+std::vector<std::string> Server::state_names() const {
+  auto names = optimizer_->state_names();
+  if (adaptive_) names.push_back("mean_square");
+  return names;
+}
+
 checkpoint::Manifest Server::manifest() const {
   checkpoint::Manifest m;
   m.version = coordinator_->version();
   m.parameters = layout_.tensors();
   m.strategy = strategy_;
   m.optimizer = std::string(optimizer::name(options_.optimizer.kind));
-  m.state = optimizer_.state_names();
+  m.state = state_names();
   m.schedule = options_.schedule.text();
-  m.learning_rate = optimizer_.learning_rate(m.version);
+  m.learning_rate = optimizer_->learning_rate(m.version);
   if (data_) m.samples = data_->samples, m.seed = data_->seed;
   m.trained_samples =
       (options_.resume ? options_.resume->manifest.trained_samples : 0) + coordinator_->report().samples;
@@ -167,8 +173,8 @@ void Server::carry_out(const wire::CheckpointOrder& order) {
         std::make_shared<wire::CheckpointWritten>(wire::CheckpointWritten{order.version, {}, {}});
     background_->post(
         [this, order, snapshot, written] {
-          for (const auto& p : checkpoint::write_part(order.folder, layout_, optimizer_.state_names(),
-                                                      index_.value, servers_, range_, *snapshot))
+          for (const auto& p : checkpoint::write_part(order.folder, layout_, state_names(), index_.value,
+                                                      servers_, range_, *snapshot))
             written->pieces.push_back(
                 {p.file, p.key, p.array, p.tensor, p.elements.begin, p.elements.end, p.checksum});
         },
@@ -181,8 +187,7 @@ void Server::carry_out(const wire::CheckpointOrder& order) {
 
 std::shared_ptr<checkpoint::Snapshot> Server::snapshot_memory() const {
   try {
-    return std::make_shared<checkpoint::Snapshot>(static_cast<std::size_t>(optimizer_.state_tensors() + 1),
-                                                  range_.size());
+    return std::make_shared<checkpoint::Snapshot>(state_names().size() + 1, range_.size());
   } catch (const std::bad_alloc&) {
     return nullptr;
   }

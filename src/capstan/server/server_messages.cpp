@@ -14,7 +14,8 @@ void Server::make_shard() {
   const auto bytes = std::max<std::size_t>(range_.size() * sizeof(float), sizeof(float));
   weights_ = transport::Segment::create(bytes, transport::Segment::PeerMay::kRead);
   executor_ = std::make_unique<ShardExecutor>(
-      loop_, std::make_unique<store::DenseShard>(weights_.floats().first(range_.size()), optimizer_),
+      loop_,
+      std::make_unique<store::DenseShard>(weights_.floats().first(range_.size()), *optimizer_, adaptive_),
       options_.threads, options_.inline_elements);
 }
 
@@ -204,6 +205,7 @@ void Server::issue(const Order& order) {
 
 void Server::on_leader_order(const wire::Message& order) {
   if (const auto* apply = std::get_if<wire::ApplyOrder>(&order)) return carry_out(*apply);
+  if (const auto* fold = std::get_if<wire::FoldOrder>(&order)) return carry_out(*fold);
   if (const auto* drop = std::get_if<wire::DropOrder>(&order)) return carry_out(*drop);
   if (const auto* deliver = std::get_if<wire::DeliverOrder>(&order)) return carry_out(*deliver);
   if (const auto* save = std::get_if<wire::CheckpointOrder>(&order)) return carry_out(*save);
@@ -213,33 +215,53 @@ void Server::on_leader_order(const wire::Message& order) {
   on_leader_lost(Status::malformed(fmt::format("it sent a {}", wire::name_of(order))));
 }
 
+Server::WorkerEntry* Server::holder_of(const wire::Contribution& contribution) {
+  const auto entry = entries_.find(contribution.worker.value);
+  return entry == entries_.end() || entry->second.staged != contribution.sequence ? nullptr : &entry->second;
+}
+
+// Only a leader with a bug names a push that is not here, or a sum of nothing.
 void Server::carry_out(const wire::ApplyOrder& order) {
   std::vector<optimizer::Contribution> contributions;
   std::vector<ShardExecutor::KeepAlive> owners;
   for (const auto& c : order.contributions) {
-    const auto entry = entries_.find(c.worker.value);
-    if (entry == entries_.end() || entry->second.staged != c.sequence) {
-      // Only a leader with a bug names a push that is not here.
+    const auto* worker = holder_of(c);
+    if (!worker)
       return on_leader_lost(
           Status::malformed(fmt::format("it named a push of worker {} that is not here", c.worker.value)));
-    }
-    contributions.push_back({entry->second.arena->gradients().data(), c.factor});
-    owners.push_back(entry->second.arena);
+    const auto base = worker->arena->delivered();
+    contributions.push_back({worker->arena->gradients().data(), c.factor, base.get()});
+    owners.push_back(worker->arena);
+    owners.push_back(base);
   }
-  executor_->apply(order.before, order.rate, std::move(contributions), std::move(owners), [this, order] {
-    last_update_at_ = SteadyClock::now();
-    for (const auto& c : order.contributions) {
-      const auto entry = entries_.find(c.worker.value);
-      if (entry != entries_.end() && entry->second.staged == c.sequence) entry->second.in_use = false;
-    }
-    if (coming_) end_when_idle(*coming_);
-  });
+  if ((contributions.empty() && !order.folded) || (order.folded && !has_folded_))
+    return on_leader_lost(Status::malformed("it ordered an update of nothing"));
+  const UpdateRule rule{order.rule, order.rate, order.strength};
+  executor_->apply(order.before, rule, std::move(contributions), order.folded, std::move(owners),
+                   [this, order] {
+                     last_update_at_ = SteadyClock::now();
+                     for (const auto& c : order.contributions) {
+                       if (auto* worker = holder_of(c)) worker->in_use = false;
+                     }
+                     if (coming_) end_when_idle(*coming_);
+                   });
   note_update({order.before.value + 1});
 }
 
+void Server::carry_out(const wire::FoldOrder& order) {
+  const auto* worker = holder_of(order.contribution);
+  if (!worker || (!has_folded_ && !order.first))
+    return on_leader_lost(Status::malformed("it folds a push that is not here"));
+  has_folded_ = true;
+  const auto& c = order.contribution;
+  executor_->fold({worker->arena->gradients().data(), c.factor}, order.first, worker->arena, [this, c] {
+    if (auto* w = holder_of(c)) w->in_use = false;
+    if (coming_) end_when_idle(*coming_);
+  });
+}
+
 void Server::carry_out(const wire::DropOrder& order) {
-  const auto entry = entries_.find(order.worker.value);
-  if (entry != entries_.end() && entry->second.staged == order.sequence) entry->second.in_use = false;
+  if (auto* worker = holder_of({order.worker, order.sequence, 0})) worker->in_use = false;
 }
 
 void Server::carry_out(const wire::DeliverOrder& order) {

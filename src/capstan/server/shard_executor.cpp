@@ -16,11 +16,14 @@ ShardExecutor::ShardExecutor(transport::EventLoop& loop, std::unique_ptr<store::
   kernels::flush_denormals_on_this_thread();
 }
 
-void ShardExecutor::apply(Version before, double rate, std::vector<optimizer::Contribution> contributions,
+void ShardExecutor::apply(Version before, const UpdateRule& rule,
+                          std::vector<optimizer::Contribution> contributions, bool folded,
                           std::vector<KeepAlive> owners, Done done) {
+  if (folded) contributions.push_back(shard_->sum());
   queue_.push_back({Operation::Kind::kApply,
                     before,
-                    rate,
+                    rule,
+                    false,
                     std::move(contributions),
                     {},
                     std::move(owners),
@@ -28,16 +31,31 @@ void ShardExecutor::apply(Version before, double rate, std::vector<optimizer::Co
   pump();
 }
 
+void ShardExecutor::fold(const optimizer::Contribution& contribution, bool first, KeepAlive owner,
+                         Done done) {
+  shard_->make_sum();
+  queue_.push_back(
+      {Operation::Kind::kFold, {}, {}, first, {contribution}, {}, {std::move(owner)}, std::move(done)});
+  pump();
+}
+
 void ShardExecutor::deliver(float* destination, KeepAlive owner, Done done) {
   std::vector<float*> destinations;
   if (destination) destinations.push_back(destination);
-  queue_.push_back({Operation::Kind::kDeliver, {}, 1, {}, destinations, {std::move(owner)}, std::move(done)});
+  queue_.push_back(
+      {Operation::Kind::kDeliver, {}, {}, false, {}, destinations, {std::move(owner)}, std::move(done)});
   pump();
 }
 
 void ShardExecutor::save(std::vector<float*> destinations, KeepAlive owner, Done done) {
-  queue_.push_back(
-      {Operation::Kind::kSave, {}, 1, {}, std::move(destinations), {std::move(owner)}, std::move(done)});
+  queue_.push_back({Operation::Kind::kSave,
+                    {},
+                    {},
+                    false,
+                    {},
+                    std::move(destinations),
+                    {std::move(owner)},
+                    std::move(done)});
   pump();
 }
 
@@ -47,6 +65,7 @@ void ShardExecutor::unpin() {
 }
 
 ShardExecutor::Pass ShardExecutor::next_pass() {
+  using Kind = Operation::Kind;
   Pass pass;
   do {
     auto& operation = queue_.front();
@@ -54,19 +73,22 @@ ShardExecutor::Pass ShardExecutor::next_pass() {
                              operation.destinations.end());
     pass.operations.push_back(std::move(operation));
     queue_.pop_front();
-  } while (pass.operations.front().kind != Operation::Kind::kSave && !queue_.empty() &&
-           queue_.front().kind == Operation::Kind::kDeliver);
+  } while ((pass.operations.front().kind == Kind::kApply || pass.operations.front().kind == Kind::kDeliver) &&
+           !queue_.empty() && queue_.front().kind == Kind::kDeliver);
   return pass;
 }
 
 void ShardExecutor::run_piece(const Pass& pass, std::size_t chunk) {
   const auto& first = pass.operations.front();
-  if (first.kind == Operation::Kind::kSave) {
-    shard_->save_chunk(chunk, pass.destinations);
-  } else if (first.kind == Operation::Kind::kApply) {
-    shard_->apply_chunk(chunk, first.before, first.contributions, pass.destinations, first.rate);
-  } else {
-    shard_->copy_chunk(chunk, pass.destinations);
+  switch (first.kind) {
+    case Operation::Kind::kApply:
+      return shard_->apply_chunk(chunk, first.before, first.contributions, pass.destinations, first.rule);
+    case Operation::Kind::kFold:
+      return shard_->fold_chunk(chunk, first.contributions[0], first.first);
+    case Operation::Kind::kDeliver:
+      return shard_->copy_chunk(chunk, pass.destinations);
+    case Operation::Kind::kSave:
+      return shard_->save_chunk(chunk, pass.destinations);
   }
 }
 
@@ -76,7 +98,7 @@ void ShardExecutor::pump() {
   while (!busy_ && !queue_.empty() && !(queue_.front().kind == Operation::Kind::kApply && pins_ > 0)) {
     auto pass = std::make_shared<Pass>(next_pass());
     const auto& first = pass->operations.front();
-    const bool touches = first.kind == Operation::Kind::kApply || !pass->destinations.empty();
+    const bool touches = !first.contributions.empty() || !pass->destinations.empty();
     const auto elements = shard_->weights().size() * (first.contributions.size() + pass->destinations.size());
     if (!touches || elements <= inline_elements_) {
       for (std::size_t i = 0; touches && i < shard_->chunks(); ++i) run_piece(*pass, i);

@@ -28,10 +28,12 @@ class ShardExecutor {
   ShardExecutor(transport::EventLoop& loop, std::unique_ptr<store::DenseShard> shard, unsigned threads,
                 std::size_t inline_elements = kInlineElements);
 
-  // Makes version before + 1, at this multiple of the learning rate. The gradients are read until `done`
-  // runs.
-  void apply(Version before, double rate, std::vector<optimizer::Contribution> contributions,
-             std::vector<KeepAlive> owners, Done done);
+  // Makes version before + 1 by a rule, with `folded` of what was folded too. The contributions are read
+  // until `done` runs.
+  void apply(Version before, const UpdateRule& rule, std::vector<optimizer::Contribution> contributions,
+             bool folded, std::vector<KeepAlive> owners, Done done);
+  // Adds a contribution to the sum for the next update that takes it, or begins a new one with it.
+  void fold(const optimizer::Contribution& contribution, bool first, KeepAlive owner, Done done);
   // Copies the weights, as they are after all that was given before, to `destination`; null copies nothing.
   void deliver(float* destination, KeepAlive owner, Done done);
 
@@ -52,17 +54,18 @@ class ShardExecutor {
 
  private:
   struct Operation {
-    enum class Kind { kApply, kDeliver, kSave };
+    enum class Kind { kApply, kFold, kDeliver, kSave };
     Kind kind = Kind::kApply;
     Version before;
-    double rate = 1;
+    UpdateRule rule;
+    bool first = false;  // of a fold: it begins a new sum
     std::vector<optimizer::Contribution> contributions;
     std::vector<float*> destinations;
     std::vector<KeepAlive> owners;
     Done done;
   };
-  // What runs as one pass over the shard: at most one update, and the deliveries right behind it; or a save,
-  // for which nobody is to wait.
+  // What runs as one pass over the shard: at most one update, and the deliveries right behind it; or a fold;
+  // or a save, for which nobody is to wait.
   struct Pass {
     std::vector<Operation> operations;
     std::vector<float*> destinations;

@@ -44,4 +44,9 @@ std::shared_ptr<float[]> WorkerArena::outgoing_weights() {
   return own_weights_;
 }
 
+std::shared_ptr<const float> WorkerArena::delivered() {
+  if (shared_weights_) return {std::shared_ptr<void>(), shared_weights().data()};
+  return {own_weights_, own_weights_.get()};
+}
+
 }  // namespace capstan::server

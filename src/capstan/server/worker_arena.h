@@ -30,6 +30,8 @@ class WorkerArena {
   // A buffer for this server's range of the weights, on its way to the worker: nobody else fills it until
   // all who hold it have let go.
   std::shared_ptr<float[]> outgoing_weights();
+  // This server's range of the weights that the worker was given last; null where it reads them in place.
+  std::shared_ptr<const float> delivered();
 
  private:
   const Range shard_;

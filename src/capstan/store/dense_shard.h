@@ -1,10 +1,12 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "capstan/base/ids.h"
+#include "capstan/base/update_rule.h"
 #include "capstan/optimizer/optimizer.h"
 #include "capstan/store/zeroed_array.h"
 
@@ -18,32 +20,44 @@ class DenseShard {
   // Elements per chunk: 256 KiB of weights stay in a core's L2 cache between update and copy.
   static constexpr std::size_t kChunk = std::size_t{64} * 1024;
 
-  DenseShard(std::span<float> weights, const optimizer::Optimizer& optimizer);
+  // `adaptive`: keeps the mean of squared gradients too, for UpdateRule::Kind::kCompensateAdaptive.
+  DenseShard(std::span<float> weights, const optimizer::Optimizer& optimizer, bool adaptive = false);
 
   std::span<const float> weights() const { return weights_; }
   std::span<float> mutable_weights() { return weights_; }
   std::size_t chunks() const;
 
-  // Updates one chunk from version `before` to before + 1, at `rate` times the learning rate, then copies its
-  // new weights to each destination (arrays as long as the shard). Contributions point at the shard's first
-  // element.
+  // Updates one chunk by a rule from version `before` to before + 1, then copies its new weights to each
+  // destination (arrays as long as the shard). Contributions point at the shard's first element; one that is
+  // to be compensated is alone, and without a base has nothing to compensate.
   void apply_chunk(std::size_t chunk, Version before, std::span<const optimizer::Contribution> contributions,
-                   std::span<float* const> destinations, double rate = 1);
+                   std::span<float* const> destinations, const UpdateRule& rule = {});
+  // Adds a contribution to one chunk of a sum that is kept beside the weights, or begins a new one with it.
+  void fold_chunk(std::size_t chunk, const optimizer::Contribution& contribution, bool first);
+  // The sum, as a contribution; make_sum() before the first fold.
+  optimizer::Contribution sum() { return {sum_->data(), 1}; }
+  void make_sum();
   // Copies one chunk of the weights as they are.
   void copy_chunk(std::size_t chunk, std::span<float* const> destinations) const;
   // Copies one chunk of the weights to the first destination, and of each state array to one more.
   void save_chunk(std::size_t chunk, std::span<float* const> destinations) const;
 
-  // The optimizer's state arrays, in the optimizer's order: to save them, and to restore them into.
+  // The optimizer's state arrays, in the optimizer's order, then the mean of squared gradients where it is
+  // kept: to save them, and to restore them into.
   std::vector<std::span<const float>> state() const;
   std::vector<std::span<float>> mutable_state();
 
  private:
   std::span<float> chunk_weights(std::size_t chunk) const;
+  void move_chunk(std::size_t chunk, double keep, std::span<const optimizer::Contribution> contributions);
+  void compensate_chunk(std::size_t chunk, Version before, const optimizer::Contribution& contribution,
+                        const UpdateRule& rule);
 
   std::span<float> weights_;
   const optimizer::Optimizer& optimizer_;
   std::vector<ZeroedArray> state_;
+  std::size_t optimizer_state_;  // how many of them are the optimizer's
+  std::optional<ZeroedArray> sum_;
 };
 
 }  // namespace capstan::store

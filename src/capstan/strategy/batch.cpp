@@ -1,9 +1,9 @@
 #include <algorithm>
-#include <charconv>
 
 #include <fmt/format.h>
 
 #include "capstan/base/user_error.h"
+#include "capstan/strategy/options.h"
 #include "capstan/strategy/strategies.h"
 
 namespace capstan::strategy {
@@ -15,9 +15,9 @@ class Batch final : public Strategy {
   explicit Batch(std::uint32_t k) : k_(k) {}
 
   std::string spelling() const override { return fmt::format("batch:{}", k_); }
-  std::size_t trigger(const View& view) const override {
+  Trigger trigger(const View& view) const override {
     const auto enough = std::min<std::size_t>(k_, view.live.size());
-    return enough > 0 && view.buffer.size() >= enough ? enough : 0;
+    return {enough > 0 && view.buffer.size() >= enough ? enough : 0};
   }
   bool parks_all(std::uint32_t workers) const override { return k_ >= workers; }
   std::uint32_t pushes_per_update(std::uint32_t) const override { return k_; }
@@ -28,19 +28,13 @@ class Batch final : public Strategy {
 
 }  // namespace
 
-std::unique_ptr<Strategy> make_batch(const std::string& options, std::uint32_t workers) {
-  std::uint32_t k = workers;
-  if (!options.empty()) {
-    const auto [end, error] = std::from_chars(options.data(), options.data() + options.size(), k);
-    if (error != std::errc() || end != options.data() + options.size() || k == 0) {
-      throw UserError(
-          fmt::format("strategy batch:K needs a whole number from 1 to the workers, not \"{}\"", options));
-    }
-  }
-  if (k > workers) {
+std::unique_ptr<Strategy> make_batch(const std::string& text, std::uint32_t workers) {
+  Options options(text, "batch:K");
+  const auto k = static_cast<std::uint32_t>(options.whole("K", workers, 1, UINT32_MAX));
+  options.end();
+  if (k > workers)
     throw UserError(
         fmt::format("batch:{} can never fill with {} workers: K may be at most {}", k, workers, workers));
-  }
   return std::make_unique<Batch>(k);
 }
 

@@ -1,16 +1,30 @@
 #include "capstan/strategy/engine.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "capstan/base/check.h"
 
 namespace capstan::strategy {
 
-Engine::Engine(std::unique_ptr<Strategy> strategy) : strategy_(std::move(strategy)) {}
+void Engine::Tally::add(std::uint64_t stale) {
+  ++count;
+  sum += stale;
+  max = std::max(max, stale);
+}
+
+Staleness Engine::Tally::result() const {
+  return count == 0 ? Staleness{} : Staleness{static_cast<double>(sum) / static_cast<double>(count), max};
+}
+
+Engine::Engine(std::unique_ptr<Strategy> strategy, std::vector<Phase> later, Now now)
+    : strategy_(std::move(strategy)), later_(std::move(later)), now_(std::move(now)) {}
+
+Engine::Engine(Plan plan, Now now) : Engine(std::move(plan.first), std::move(plan.later), std::move(now)) {}
 
 LiveWorker* Engine::find(WorkerId worker) {
-  const auto it = std::ranges::find(live_, worker, &LiveWorker::id);
-  return it == live_.end() ? nullptr : &*it;
+  const auto it = std::ranges::lower_bound(live_, worker, {}, &LiveWorker::id);
+  return it == live_.end() || it->id != worker ? nullptr : &*it;
 }
 
 bool Engine::is_live(WorkerId worker) const {
@@ -18,32 +32,62 @@ bool Engine::is_live(WorkerId worker) const {
 }
 
 Staleness Engine::staleness() const {
-  if (stale_count_ == 0) return {};
-  return {static_cast<double>(stale_sum_) / static_cast<double>(stale_count_), stale_max_};
+  return staleness_.result();
+}
+
+Staleness Engine::staleness(WorkerId worker) const {
+  const auto found = staleness_of_.find(worker);
+  return found == staleness_of_.end() ? Staleness{} : found->second.result();
+}
+
+void Engine::resume(Version version) {
+  version_ = version;
+  while (!later_.empty() && later_.front().from <= version_) {
+    strategy_ = std::move(later_.front().strategy);
+    later_.erase(later_.begin());
+  }
+}
+
+void Engine::move_clock(std::optional<Clock> from, std::optional<Clock> to) {
+  const auto before = slowest();
+  if (to) ++clocks_[*to];
+  if (from && --clocks_.at(*from) == 0) clocks_.erase(*from);
+  if (slowest() != before) ask_all_ = true;
 }
 
 std::vector<Decision> Engine::join(WorkerId worker) {
   CAPSTAN_CHECK(!is_live(worker), "a worker joins once at a time");
-  live_.push_back({worker, {}, false});
-  std::ranges::sort(live_, {}, &LiveWorker::id);
+  const auto clock = slowest();
+  live_.insert(std::ranges::lower_bound(live_, worker, {}, &LiveWorker::id), {worker, clock, false});
+  move_clock({}, clock);
   waiting_[worker] = {};
-  std::vector<Decision> out;
-  settle(out);
-  return out;
+  ask_all_ = true;
+  return tick();
 }
 
 std::vector<Decision> Engine::push(const Push& push) {
   auto* worker = find(push.worker);
-  CAPSTAN_CHECK(worker && !worker->buffered, "a live worker hands in one gradient at a time");
+  CAPSTAN_CHECK(worker && !worker->buffered, "a live worker hands in one push at a time");
   std::vector<Decision> out;
-  worker->clock = push.clock;
+  const Clock before = worker->clock;
+  ++worker->clock.value;
+  move_clock(before, worker->clock);
   waiting_[push.worker] = {true, {}};
-  if (strategy_->admit(push, view()) == Admission::kTake) {
-    worker->buffered = true;
-    buffer_.push_back(push);
-  } else {
+  ask_.push_back(push.worker);
+  const auto admission = strategy_->admit(push, view());
+  if (admission == Admission::kDrop) {
     ++dropped_;
     out.push_back(Drop{push.worker, push.sequence});
+  } else {
+    auto& taken = buffer_.emplace_back(push);
+    taken.arrived = now_();
+    taken.folded = admission == Admission::kFold;
+    worker->buffered = !taken.folded;
+    if (taken.folded) {
+      const auto factor = strategy_->weight(taken, {1, static_cast<double>(taken.samples), version_});
+      out.push_back(Fold{push.worker, push.sequence, static_cast<float>(factor), folded_++ == 0});
+      waiting_[push.worker].applied = {version_.value + 1};
+    }
   }
   settle(out);
   return out;
@@ -52,17 +96,19 @@ std::vector<Decision> Engine::push(const Push& push) {
 std::vector<Decision> Engine::pull(WorkerId worker) {
   CAPSTAN_CHECK(is_live(worker), "a live worker pulls");
   waiting_[worker].waits = true;
-  std::vector<Decision> out;
-  settle(out);
-  return out;
+  ask_.push_back(worker);
+  return tick();
 }
 
 std::vector<Decision> Engine::remove(WorkerId worker) {
   std::vector<Decision> out;
-  if (!is_live(worker)) return out;
+  const auto* leaving = find(worker);
+  if (!leaving) return out;
+  move_clock(leaving->clock, {});
   std::erase_if(live_, [&](const LiveWorker& w) { return w.id == worker; });
+  ask_all_ = true;
   std::erase_if(buffer_, [&](const Push& p) {
-    if (p.worker != worker) return false;
+    if (p.worker != worker || p.folded) return false;
     ++dropped_;
     out.push_back(Drop{p.worker, p.sequence});
     return true;
@@ -74,63 +120,110 @@ std::vector<Decision> Engine::remove(WorkerId worker) {
 
 std::vector<Decision> Engine::begin() {
   started_ = true;
-  std::vector<Decision> out;
-  settle(out);
-  return out;
+  return tick();
 }
 
 std::vector<Decision> Engine::limit(Version last) {
   limit_ = last;
+  return tick();
+}
+
+std::vector<Decision> Engine::tick() {
   std::vector<Decision> out;
   settle(out);
   return out;
 }
 
+// One update, or the next strategy; false where neither is due.
+bool Engine::apply_what_is_due(std::vector<Decision>& out) {
+  deadline_.reset();
+  if (exhausted()) return false;
+  if (!later_.empty() && later_.front().from <= version_) {
+    if (!buffer_.empty()) {
+      apply(buffer_.size(), out);
+    } else {
+      strategy_ = std::move(later_.front().strategy);
+      later_.erase(later_.begin());
+      ask_all_ = true;
+    }
+    return true;
+  }
+  const auto trigger = strategy_->trigger(view());
+  deadline_ = trigger.at;
+  if (trigger.count == 0) return false;
+  CAPSTAN_CHECK(trigger.count <= buffer_.size(), "a strategy merges no more than is there");
+  apply(trigger.count, out);
+  return true;
+}
+
 void Engine::settle(std::vector<Decision>& out) {
   if (!started_) return;
-  while (!exhausted()) {
-    const auto count = strategy_->trigger(view());
-    if (count == 0) break;
-    CAPSTAN_CHECK(count <= buffer_.size(), "a strategy merges no more than is there");
-    apply(count, out);
+  while (apply_what_is_due(out)) {
   }
-  if (exhausted()) drop_buffered(out);
-  for (const auto& worker : live_) {
+  if (exhausted()) {
+    drop_buffered(out);
+    ask_all_ = true;
+  }
+  release(out);
+}
+
+// By rank.
+void Engine::release(std::vector<Decision>& out) {
+  const auto ask = [&](const LiveWorker& worker) {
     auto& waiting = waiting_[worker.id];
-    if (!waiting.waits || !strategy_->release(worker, view())) continue;
+    if (!waiting.waits || !(exhausted() || strategy_->release(worker, view()))) return;
     waiting.waits = false;
     out.push_back(Release{worker.id, version_, waiting.applied});
+  };
+  if (std::exchange(ask_all_, false)) {
+    std::ranges::for_each(live_, ask);
+  } else {
+    std::ranges::sort(ask_);
+    for (const auto id : ask_) {
+      if (const auto* worker = find(id)) ask(*worker);
+    }
   }
+  ask_.clear();
 }
 
 void Engine::drop_buffered(std::vector<Decision>& out) {
+  dropped_ += buffer_.size();
   for (const auto& push : buffer_) {
-    ++dropped_;
+    if (push.folded) continue;  // nobody waits for it
     out.push_back(Drop{push.worker, push.sequence});
     if (auto* worker = find(push.worker)) worker->buffered = false;
   }
   buffer_.clear();
+  folded_ = 0;
 }
 
 void Engine::apply(std::size_t count, std::vector<Decision>& out) {
   const auto end = buffer_.begin() + static_cast<std::ptrdiff_t>(count);
   std::vector<Push> merged(buffer_.begin(), end);
   buffer_.erase(buffer_.begin(), end);
-  std::ranges::sort(merged, {}, &Push::worker);
+  std::ranges::stable_sort(merged, {}, &Push::worker);
 
-  Apply decision{version_, {}, strategy_->rate(merged, version_)};
+  Merging merging{merged.size(), 0, version_};
+  for (const auto& push : merged) merging.samples += push.samples;
+  Apply decision{version_, {}, false, strategy_->apply(merged, version_)};
   for (const auto& push : merged) {
-    decision.merged.push_back(
-        {push.worker, push.sequence, static_cast<float>(strategy_->weight(push, merged))});
     const auto stale = strategy::staleness(push, version_);
-    stale_sum_ += stale;
-    stale_max_ = std::max(stale_max_, stale);
-    ++stale_count_;
+    staleness_.add(stale);
+    staleness_of_[push.worker].add(stale);
+    if (push.folded) {
+      decision.folded = true;
+      --folded_;
+      continue;
+    }
+    const auto factor = strategy_->weight(push, merging);
+    decision.merged.push_back({push.worker, push.sequence, static_cast<float>(factor)});
   }
   ++version_.value;
   for (const auto& push : merged) {
+    if (push.folded) continue;
     waiting_[push.worker].applied = version_;
     if (auto* worker = find(push.worker)) worker->buffered = false;
+    ask_.push_back(push.worker);
   }
   out.push_back(std::move(decision));
 }

@@ -1,13 +1,16 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <map>
 #include <memory>
+#include <optional>
 #include <variant>
 #include <vector>
 
 #include "capstan/base/ids.h"
+#include "capstan/strategy/plan.h"
 #include "capstan/strategy/strategy.h"
 
 namespace capstan::strategy {
@@ -18,11 +21,20 @@ struct Merge {
   float factor = 1;
 };
 
-// Make version before + 1 of these pushes, merged in rank order.
+// Make version before + 1 of these pushes, merged in rank order, and of what was folded before.
 struct Apply {
   Version before;
   std::vector<Merge> merged;
-  double rate = 1;  // what the learning rate is multiplied by
+  bool folded = false;  // the sum of the folded counts too
+  UpdateRule rule;
+};
+// Add so much of this push to the sum that the servers keep for the next update. Its arena is the worker's
+// again.
+struct Fold {
+  WorkerId worker;
+  Sequence sequence;
+  float factor = 1;
+  bool first = false;  // it begins a new sum
 };
 // This push is not used. Its arena is the worker's again.
 struct Drop {
@@ -33,9 +45,9 @@ struct Drop {
 struct Release {
   WorkerId worker;
   Version version;
-  Version applied;  // what this worker's newest push became part of; 0 for none, or dropped
+  Version applied;  // what this worker's newest push became or becomes part of; 0 for none, or dropped
 };
-using Decision = std::variant<Apply, Drop, Release>;
+using Decision = std::variant<Apply, Fold, Drop, Release>;
 
 struct Staleness {
   double mean = 0;
@@ -48,15 +60,21 @@ struct Staleness {
 // Owned by one thread; not thread-safe.
 class Engine {
  public:
-  explicit Engine(std::unique_ptr<Strategy> strategy);
+  using Now = std::function<TimePoint()>;
 
-  const Strategy& strategy() const { return *strategy_; }
+  // `later` by their versions. What is buffered when one takes over is applied first, by the one before.
+  explicit Engine(std::unique_ptr<Strategy> strategy, std::vector<Phase> later = {},
+                  Now now = SteadyClock::now);
+  explicit Engine(Plan plan, Now now = SteadyClock::now);
+
+  const Strategy& strategy() const { return *strategy_; }  // in force
   Version version() const { return version_; }
   bool started() const { return started_; }
   std::size_t live() const { return live_.size(); }
   bool is_live(WorkerId worker) const;
   std::uint64_t dropped() const { return dropped_; }
   Staleness staleness() const;
+  Staleness staleness(WorkerId worker) const;
 
   std::vector<Decision> join(WorkerId worker);
   // A push is also a pull: the worker waits for the answer.
@@ -66,32 +84,53 @@ class Engine {
   std::vector<Decision> remove(WorkerId worker);
   std::vector<Decision> begin();
   // Goes on from a version that an earlier run reached. Before anybody joins.
-  void resume(Version version) { version_ = version; }
+  void resume(Version version);
   // No update past this version: what is buffered then, or comes later, is dropped and answered.
   std::vector<Decision> limit(Version last);
   bool exhausted() const { return version_ >= limit_; }
+  // When tick() is to be called, if nothing happens before.
+  std::optional<TimePoint> deadline() const { return deadline_; }
+  std::vector<Decision> tick();
 
  private:
   struct Waiting {
     bool waits = false;
     Version applied;
   };
+  struct Tally {
+    std::uint64_t count = 0, sum = 0, max = 0;
+    void add(std::uint64_t stale);
+    Staleness result() const;
+  };
 
-  View view() const { return {version_, live_, buffer_}; }
+  View view() const { return {version_, live_, buffer_, slowest(), now_()}; }
+  Clock slowest() const { return clocks_.empty() ? Clock{} : clocks_.begin()->first; }
   LiveWorker* find(WorkerId worker);
+  void move_clock(std::optional<Clock> from, std::optional<Clock> to);
+  bool apply_what_is_due(std::vector<Decision>& out);
   void settle(std::vector<Decision>& out);
+  void release(std::vector<Decision>& out);
   void drop_buffered(std::vector<Decision>& out);
   void apply(std::size_t count, std::vector<Decision>& out);
 
-  const std::unique_ptr<Strategy> strategy_;
+  std::unique_ptr<Strategy> strategy_;
+  std::vector<Phase> later_;
+  const Now now_;
   bool started_ = false;
   Version version_;
   Version limit_{std::numeric_limits<std::uint64_t>::max()};
-  std::vector<LiveWorker> live_;  // by rank
-  std::vector<Push> buffer_;      // by arrival
+  std::vector<LiveWorker> live_;         // by rank
+  std::vector<Push> buffer_;             // by arrival
+  std::size_t folded_ = 0;               // how many of them are part of the servers' sum
+  std::map<Clock, std::size_t> clocks_;  // how many of the live stand where
   std::map<WorkerId, Waiting> waiting_;
+  // Who may be free to go: with thousands of workers not all can be asked at every push.
+  std::vector<WorkerId> ask_;
+  bool ask_all_ = false;
+  std::optional<TimePoint> deadline_;
   std::uint64_t dropped_ = 0;
-  std::uint64_t stale_count_ = 0, stale_sum_ = 0, stale_max_ = 0;
+  Tally staleness_;
+  std::map<WorkerId, Tally> staleness_of_;
 };
 
 }  // namespace capstan::strategy

@@ -2,11 +2,21 @@
 
 #include "capstan/strategy/strategy.h"
 
-// What table.cpp lists: one function per strategy file. `options` is what follows the name's colon.
+// What table.cpp lists: one function per strategy. `options` is what follows the name's colon.
 namespace capstan::strategy {
 
 std::unique_ptr<Strategy> make_sync(const std::string& options, std::uint32_t workers);
 std::unique_ptr<Strategy> make_async(const std::string& options, std::uint32_t workers);
 std::unique_ptr<Strategy> make_batch(const std::string& options, std::uint32_t workers);
+std::unique_ptr<Strategy> make_ssp(const std::string& options, std::uint32_t workers);
+std::unique_ptr<Strategy> make_backup(const std::string& options, std::uint32_t workers);
+std::unique_ptr<Strategy> make_dc_asgd(const std::string& options, std::uint32_t workers);
+std::unique_ptr<Strategy> make_dc_asgd_adaptive(const std::string& options, std::uint32_t workers);
+std::unique_ptr<Strategy> make_easgd(const std::string& options, std::uint32_t workers);
+std::unique_ptr<Strategy> make_local_sgd(const std::string& options, std::uint32_t workers);
+std::unique_ptr<Strategy> make_diloco(const std::string& options, std::uint32_t workers);
+std::unique_ptr<Strategy> make_decoupled_diloco(const std::string& options, std::uint32_t workers);
+std::unique_ptr<Strategy> make_fedavg(const std::string& options, std::uint32_t workers);
+std::unique_ptr<Strategy> make_fedbuff(const std::string& options, std::uint32_t workers);
 
 }  // namespace capstan::strategy

@@ -9,10 +9,8 @@ std::uint64_t staleness(const Push& push, Version now) {
 }
 
 // Σ n_i g_i / Σ n_i: with equal batches the plain mean.
-double Strategy::weight(const Push& push, std::span<const Push> merged) const {
-  double total = 0;
-  for (const auto& p : merged) total += p.samples;
-  return total > 0 ? push.samples / total : 0;
+double Strategy::weight(const Push& push, const Merging& merging) const {
+  return merging.samples > 0 ? push.samples / merging.samples : 0;
 }
 
 bool Strategy::release(const LiveWorker& worker, const View&) const {

@@ -1,4 +1,4 @@
-#include "capstan/base/user_error.h"
+#include "capstan/strategy/options.h"
 #include "capstan/strategy/strategies.h"
 
 namespace capstan::strategy {
@@ -8,9 +8,9 @@ namespace {
 class Sync final : public Strategy {
  public:
   std::string spelling() const override { return "sync"; }
-  std::size_t trigger(const View& view) const override {
+  Trigger trigger(const View& view) const override {
     // A worker hands in one gradient and then waits, so as many pushes as workers means one of each.
-    return !view.live.empty() && view.buffer.size() >= view.live.size() ? view.live.size() : 0;
+    return {!view.live.empty() && view.buffer.size() >= view.live.size() ? view.live.size() : 0};
   }
   bool parks_all(std::uint32_t) const override { return true; }
   std::uint32_t pushes_per_update(std::uint32_t workers) const override { return workers; }
@@ -19,7 +19,7 @@ class Sync final : public Strategy {
 }  // namespace
 
 std::unique_ptr<Strategy> make_sync(const std::string& options, std::uint32_t) {
-  if (!options.empty()) throw UserError("strategy sync takes no option, not \"" + options + "\"");
+  Options(options, "sync").end();
   return std::make_unique<Sync>();
 }
 

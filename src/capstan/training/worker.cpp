@@ -1,58 +1,161 @@
 #include "capstan/training/worker.h"
 
+#include <thread>
+
+#include "capstan/base/check.h"
 #include "capstan/data/partition.h"
 #include "capstan/models/arena.h"
 #include "capstan/models/buffers.h"
 #include "capstan/models/gradient_arena.h"
+#include "capstan/strategy/plan.h"
 #include "capstan/training/loader.h"
+#include "capstan/training/local_trainer.h"
 #include "capstan/training/step.h"
 
 namespace capstan::training {
 namespace {
 
-// The step of its own sequence at which a worker that joins at this version goes on: 0 where the job begins.
-std::uint64_t first_step(const client::WorkerClient& client, Version version) {
-  const auto updates = version.value - client.start().value;
-  return client.strategy().starts_with("async") ? updates / client.workers() : updates;
-}
+// One worker on its way through its part of the data.
+class Worker {
+ public:
+  Worker(client::WorkerClient& client, models::Model& model, const FlatLayout& layout,
+         const data::ImageSource& train, const WorkerOptions& options, const client::Update& update)
+      : client_(client),
+        model_(model),
+        layout_(layout),
+        options_(options),
+        plan_(strategy::parse_plan(client.strategy(), client.workers())),
+        round_(plan_.first->round()),
+        sampler_({train.count(), client.workers(), options.batch_size}, client.rank().value, options.seed,
+                 client.legs()),
+        before_(steps_of(client.legs())),
+        total_(sampler_.total_steps(options.epochs)),
+        first_(std::min(total_, first_step(update.version))),
+        loader_(train, options.loader_threads, batches_of(sampler_, first_, total_)),
+        update_(update) {
+    client_.skip_to({first_});
+  }
+
+  Status run() { return round_.is_local() ? train_locally() : compute_for_servers(); }
+  WorkerResult result() const {
+    auto result = result_;
+    result.communication_seconds = client_.communication_seconds();
+    return result;
+  }
+
+ private:
+  // The step of its own sequence at which a worker that joins at this version goes on: 0 where the job
+  // begins, else about where the others are.
+  std::uint64_t first_step(Version version) const {
+    const auto rounds = plan_.pushes(client_.start(), version) / client_.workers();
+    return round_.epochs > 0 ? sampler_.total_steps(rounds * round_.epochs) : rounds * round_.steps;
+  }
+
+  // As if this worker were slower than it is.
+  StepResult slowed(StepResult step) const {
+    if (options_.slow_down > 1) {
+      std::this_thread::sleep_for(from_seconds((options_.slow_down - 1) * step.seconds));
+      step.seconds *= options_.slow_down;
+    }
+    return step;
+  }
+
+  bool is_to_end() const {
+    return update_.stop || (options_.stop && options_.stop->load(std::memory_order_relaxed));
+  }
+
+  Status compute_for_servers() {
+    models::bind_parameters(model_, layout_, client_.weights().data());
+    models::GradientArena arena(model_, layout_, client_.gradients());
+    for (auto step = first_; step < total_ && !is_to_end(); ++step) {
+      seed_step(options_.seed, client_.rank(), update_.version);
+      count(slowed(compute_gradients(model_, arena, loader_.next())));
+      if (auto bad = exchange(); !bad.is_ok()) return bad;
+    }
+    models::unbind_parameters(model_);  // others may go on, and change what was bound
+    return Status::ok();
+  }
+
+  Status train_locally() {
+    const auto& o = client_.local_optimizer();
+    optimizer::Options options{.kind = optimizer::parse_kind(o.name)};
+    options.lr = o.lr, options.weight_decay = o.weight_decay, options.momentum = o.momentum;
+    options.dampening = o.dampening, options.nesterov = o.nesterov, options.centered = o.centered;
+    options.beta1 = o.beta1, options.beta2 = o.beta2, options.eps = o.eps, options.alpha = o.alpha;
+    options.lr_decay = o.lr_decay;
+    LocalTrainer trainer(model_, layout_, client_.weights(), options,
+                         optimizer::Schedule::parse(o.schedule, o.warmup, o.total));
+    for (auto step = first_; step < total_ && !is_to_end(); ++step) {
+      seed_step(options_.seed, client_.rank(), {before_ + step});
+      count(slowed(trainer.step(loader_.next(), before_ + step)));
+      if (!ends_round(step)) continue;
+      trainer.hand_in(round_.payload, client_.weights(), client_.gradients());
+      if (auto bad = exchange(); !bad.is_ok()) return bad;
+      trainer.move_to(client_.weights(), round_.move);
+    }
+    return Status::ok();
+  }
+
+  bool ends_round(std::uint64_t step) const {
+    if (step + 1 == total_) return true;
+    if (round_.epochs == 0) return (step + 1) % round_.steps == 0;
+    const auto here = sampler_.place(step).epoch, next = sampler_.place(step + 1).epoch;
+    return here / round_.epochs != next / round_.epochs;
+  }
+
+  void count(const StepResult& step) {
+    loss_ += step.loss * static_cast<double>(step.samples);
+    report_.samples += static_cast<std::uint32_t>(step.samples);
+    report_.compute_seconds += step.seconds;
+    report_.data_seconds += loader_.wait_seconds();
+    ++report_.steps;
+    ++result_.steps;
+    result_.samples += step.samples;
+    result_.loss = step.loss;
+    result_.compute_seconds += step.seconds;
+    result_.data_seconds += loader_.wait_seconds();
+  }
+
+  Status exchange() {
+    report_.loss = report_.samples > 0 ? static_cast<float>(loss_ / report_.samples) : 0;
+    auto update = client_.push_pull(report_);
+    if (!update) return update.status();
+    update_ = *update;
+    report_ = {.steps = 0};
+    loss_ = 0;
+    if (update_.statistics) client_.send_statistics(models::copy_buffers_out(model_));
+    return Status::ok();
+  }
+
+  client::WorkerClient& client_;
+  models::Model& model_;
+  const FlatLayout& layout_;
+  const WorkerOptions& options_;
+  const strategy::Plan plan_;
+  const strategy::Round round_;
+  data::Sampler sampler_;
+  const std::uint64_t before_;         // steps of earlier legs
+  const std::uint64_t total_, first_;  // steps of this one
+  Loader loader_;
+  client::Update update_;
+  client::StepReport report_{.steps = 0};  // of the steps since the last push
+  double loss_ = 0;                        // their sum
+  WorkerResult result_;
+};
 
 }  // namespace
 
 Result<WorkerResult> run_worker(client::WorkerClient& client, models::Model& model, const FlatLayout& layout,
                                 const data::ImageSource& train, const WorkerOptions& options) {
-  auto update = client.pull();
+  const auto update = client.pull();
   if (!update) return update.status();
   if (options.training) *options.training = true;
-  models::bind_parameters(model, layout, client.weights().data());
   models::copy_buffers_in(model, client.initial_statistics());
-  models::GradientArena arena(model, layout, client.gradients());
-  data::Sampler sampler({train.count(), client.workers(), options.batch_size}, client.rank().value,
-                        options.seed, client.legs());
-
-  WorkerResult result;
-  const auto total = sampler.total_steps(options.epochs);
-  const auto first = first_step(client, update->version);
-  client.skip_to({first});
-  Loader loader(train, options.loader_threads, batches_of(sampler, first, total));
-  for (auto step = first; step < total; ++step) {
-    if (update->stop || (options.stop && options.stop->load(std::memory_order_relaxed))) break;
-    seed_step(options.seed, client.rank(), update->version);
-    const auto computed = compute_gradients(model, arena, loader.next());
-    update = client.push_pull({static_cast<std::uint32_t>(computed.samples),
-                               static_cast<float>(computed.loss), computed.seconds, loader.wait_seconds()});
-    if (!update) return update.status();
-    if (update->statistics) client.send_statistics(models::copy_buffers_out(model));
-    ++result.steps;
-    result.samples += computed.samples;
-    result.loss = computed.loss;
-    result.compute_seconds += computed.seconds;
-    result.data_seconds += loader.wait_seconds();
-  }
-  result.communication_seconds = client.communication_seconds();
-  models::unbind_parameters(model);  // others may go on, and change what was bound
+  Worker worker(client, model, layout, train, options, *update);
+  if (auto bad = worker.run(); !bad.is_ok()) return bad;
   if (!model.buffers().empty()) client.send_statistics(models::copy_buffers_out(model));
   client.leave();
-  return result;
+  return worker.result();
 }
 
 }  // namespace capstan::training

@@ -17,6 +17,7 @@ struct WorkerOptions {
   const std::atomic<bool>* stop = nullptr;  // looked at before each step
   std::atomic<bool>* training = nullptr;    // set when the first weights have come
   unsigned loader_threads = 1;              // where images take work
+  double slow_down = 1;                     // every step takes so many times as long
 };
 
 struct WorkerResult {
@@ -28,9 +29,9 @@ struct WorkerResult {
   double data_seconds = 0;  // waited for batches
 };
 
-// A worker's loop on its part of the data: gradient, push, new weights, until its epochs are done, the
-// servers say stop or `stop` is set; then says good-bye. On the way the model's parameters are views of the
-// client's weights; at the end they own what it saw last. A failure is a lost server.
+// A worker's loop on its part of the data: gradient, push, new weights, or steps of its own in between, as
+// the strategy has it, until its epochs are done, the servers say stop or `stop` is set; then says good-bye.
+// At the end the model's parameters own what it saw last. A failure is a lost server.
 Result<WorkerResult> run_worker(client::WorkerClient& client, models::Model& model, const FlatLayout& layout,
                                 const data::ImageSource& train, const WorkerOptions& options);
 

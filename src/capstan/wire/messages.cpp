@@ -35,7 +35,8 @@ constexpr std::array kNames = {"Challenge",
                                "StopRequest",
                                "Statistics",
                                "CheckpointOrder",
-                               "CheckpointWritten"};
+                               "CheckpointWritten",
+                               "FoldOrder"};
 static_assert(kNames.size() == std::variant_size_v<Message>);
 
 template <std::size_t I>

@@ -10,13 +10,14 @@
 #include "capstan/base/flat_layout.h"
 #include "capstan/base/ids.h"
 #include "capstan/base/status.h"
+#include "capstan/base/update_rule.h"
 #include "capstan/wire/codec.h"
 
 // Every message between processes. docs/wire_format.md describes the bytes and the order.
 namespace capstan::wire {
 
 // Raised whenever a byte on the wire changes its meaning.
-inline constexpr std::uint16_t kProtocol = 2;
+inline constexpr std::uint16_t kProtocol = 3;
 
 using Nonce = std::array<std::byte, 32>;
 using Proof = std::array<std::byte, 32>;
@@ -117,6 +118,24 @@ struct Join {  // client → server
   }
 };
 
+// The optimizer with which workers train by themselves, where the strategy has them do so: the options of
+// optimizer/optimizer.h, and a learning rate by the steps of a worker.
+struct LocalOptimizer {
+  std::string name;
+  double lr = 0, weight_decay = 0, momentum = 0, dampening = 0;
+  double beta1 = 0, beta2 = 0, eps = 0, alpha = 0, lr_decay = 0;
+  bool nesterov = false, centered = false;
+  std::string schedule;
+  std::uint64_t warmup = 0;
+  std::uint64_t total = 0;
+  friend bool operator==(const LocalOptimizer&, const LocalOptimizer&) = default;
+  template <class V, class M>
+  static void fields(V&& v, M&& m) {
+    v(m.name), v(m.lr), v(m.weight_decay), v(m.momentum), v(m.dampening), v(m.beta1), v(m.beta2), v(m.eps),
+        v(m.alpha), v(m.lr_decay), v(m.nesterov), v(m.centered), v(m.schedule), v(m.warmup), v(m.total);
+  }
+};
+
 struct Joined {  // server → client; carries the weights' segment where the worker reads in place
   Member member;
   ServerId server;
@@ -130,10 +149,11 @@ struct Joined {  // server → client; carries the weights' segment where the wo
   Version start = {};           // which version the job began with: 0, or a checkpoint's
   std::vector<Leg> legs = {};   // the way through the data before that
   std::string checkpoint = {};  // for servers: the folder to begin from; empty for none
+  LocalOptimizer local = {};    // for workers that train by themselves
   template <class V, class M>
   static void fields(V&& v, M&& m) {
     v(m.member), v(m.server), v(m.servers), v(m.workers), v(m.begin), v(m.end), v(m.strategy), v(m.in_place),
-        v(m.layout), v(m.start), v(m.legs), v(m.checkpoint);
+        v(m.layout), v(m.start), v(m.legs), v(m.checkpoint), v(m.local);
   }
 };
 
@@ -249,10 +269,13 @@ struct Contribution {
 struct ApplyOrder {  // leader → follower: make version before + 1 of these, in this order
   Version before;
   std::vector<Contribution> contributions;
-  double rate = 1;  // what the learning rate is multiplied by
+  UpdateRule::Kind rule = UpdateRule::Kind::kStep;
+  double rate = 1;      // UpdateRule's
+  double strength = 0;  // likewise
+  bool folded = false;  // the sum of what was folded counts too
   template <class V, class M>
   static void fields(V&& v, M&& m) {
-    v(m.before), v(m.contributions), v(m.rate);
+    v(m.before), v(m.contributions), v(m.rule), v(m.rate), v(m.strength), v(m.folded);
   }
 };
 
@@ -291,10 +314,13 @@ struct WorkerRow {
   double compute_seconds = 0;
   double wait_seconds = 0;
   double data_seconds = 0;
+  std::uint64_t pushes = 0;
+  double staleness_mean = 0;
+  std::uint64_t staleness_max = 0;
   template <class V, class M>
   static void fields(V&& v, M&& m) {
     v(m.state), v(m.clock), v(m.loss), v(m.samples), v(m.compute_seconds), v(m.wait_seconds),
-        v(m.data_seconds);
+        v(m.data_seconds), v(m.pushes), v(m.staleness_mean), v(m.staleness_max);
   }
 };
 
@@ -363,6 +389,15 @@ struct CheckpointPiece {  // checkpoint/manifest.h
   }
 };
 
+struct FoldOrder {  // leader → follower: add so much of this push to the sum for the next update
+  Contribution contribution;
+  bool first = false;  // which begins with it
+  template <class V, class M>
+  static void fields(V&& v, M&& m) {
+    v(m.contribution), v(m.first);
+  }
+};
+
 struct CheckpointWritten {  // follower → leader
   Version version;
   std::string error;  // empty where all went well
@@ -374,10 +409,10 @@ struct CheckpointWritten {  // follower → leader
 };
 
 // Every message there is. A message's number on the wire is its place here: add at the end.
-using Message =
-    std::variant<Challenge, Hello, Trusted, Refused, Join, Joined, Share, SendWeights, Initialize, Push, Pull,
-                 Weights, Leave, Heartbeat, Staged, Initialized, Gone, ApplyOrder, DropOrder, DeliverOrder,
-                 StatusRequest, StatusReport, StopRequest, Statistics, CheckpointOrder, CheckpointWritten>;
+using Message = std::variant<Challenge, Hello, Trusted, Refused, Join, Joined, Share, SendWeights, Initialize,
+                             Push, Pull, Weights, Leave, Heartbeat, Staged, Initialized, Gone, ApplyOrder,
+                             DropOrder, DeliverOrder, StatusRequest, StatusReport, StopRequest, Statistics,
+                             CheckpointOrder, CheckpointWritten, FoldOrder>;
 
 // The name of a message's type, for messages to people.
 const char* name_of(const Message& message);

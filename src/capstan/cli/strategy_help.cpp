@@ -1,0 +1,27 @@
+#include "capstan/cli/strategy_help.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "capstan/strategy/strategy.h"
+
+namespace capstan::cli {
+
+bool asks_for_strategies(const Arguments& arguments) {
+  const auto flag = std::ranges::find(arguments, "--strategy");
+  const bool asked = std::ranges::find(arguments, "--strategy=help") != arguments.end() ||
+                     (flag != arguments.end() && flag + 1 != arguments.end() && *(flag + 1) == "help");
+  if (!asked) return false;
+  fmt::print("{:<28}{}\n", "single", "one process, no server: what all others are compared with");
+  for (const auto& entry : strategy::table()) {
+    const auto spelling = fmt::format("{}{}{}", entry.name, *entry.options ? ":" : "", entry.options);
+    fmt::print("{:<28}{}\n", spelling, entry.summary);
+  }
+  fmt::print(
+      "\nOptions follow the name after colons; what is left out takes the default in\n"
+      "brackets. docs/strategies.md says what each does, costs and is good for.\n");
+  return true;
+}
+
+}  // namespace capstan::cli

@@ -1,0 +1,41 @@
+#include <fmt/format.h>
+
+#include "capstan/strategy/options.h"
+#include "capstan/strategy/strategies.h"
+
+namespace capstan::strategy {
+namespace {
+
+// Federated averaging: every worker trains by itself on all of its data; then all go on with the mean of
+// their weights, each by its samples.
+class FedAvg final : public Strategy {
+ public:
+  explicit FedAvg(std::uint64_t epochs) : epochs_(epochs) {}
+
+  std::string spelling() const override { return fmt::format("fedavg:{}", epochs_); }
+  Trigger trigger(const View& view) const override {
+    return {!view.live.empty() && view.buffer.size() >= view.live.size() ? view.live.size() : 0};
+  }
+  UpdateRule apply(std::span<const Push> merged, Version) const override {
+    double samples = 0;
+    for (const auto& push : merged) samples += push.samples;
+    return {UpdateRule::Kind::kMove, 1, samples > 0 ? 0.0 : 1.0};  // of nothing, nothing comes
+  }
+  Round round() const override { return {Round::Payload::kWeights, 0, epochs_, 1}; }
+  bool parks_all(std::uint32_t) const override { return true; }
+  std::uint32_t pushes_per_update(std::uint32_t workers) const override { return workers; }
+
+ private:
+  const std::uint64_t epochs_;
+};
+
+}  // namespace
+
+std::unique_ptr<Strategy> make_fedavg(const std::string& text, std::uint32_t) {
+  Options options(text, "fedavg:EPOCHS");
+  const auto epochs = options.whole("EPOCHS", 1, 1, 1'000'000);
+  options.end();
+  return std::make_unique<FedAvg>(epochs);
+}
+
+}  // namespace capstan::strategy

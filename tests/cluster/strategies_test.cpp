@@ -1,0 +1,112 @@
+// Strategies as a user meets them: real processes, a real network.
+
+#include <set>
+
+#include <gmock/gmock.h>
+
+#include "capstan/strategy/strategy.h"
+#include "program.h"
+
+namespace capstan::testing {
+namespace {
+
+using ::testing::HasSubstr;
+
+using Flags = std::vector<std::string>;
+
+Flags train(const fs::path& run, const Flags& more) {
+  Flags arguments = {"train", "--json", "--train-dir=" + run.string(), "--log-interval=60", "--threads=1"};
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  return arguments;
+}
+
+TEST(Strategies, AreListed) {
+  const Folder folder;
+  Program help(folder, {"train", "--strategy", "help"});
+  EXPECT_EQ(help.exit_code(), 0) << help.errors();
+  for (const auto& entry : strategy::table()) EXPECT_THAT(help.output(), HasSubstr(entry.name));
+  EXPECT_THAT(help.output(), HasSubstr("single"));
+}
+
+// 1438 digits for three workers of batch size 32: 15 steps an epoch, 30 in all.
+TEST(Strategies, MakeAsManyUpdatesAsTheyAreTo) {
+  const std::pair<const char*, std::uint64_t> strategies[] = {
+      {"ssp:2", 90},       {"dc-asgd", 90},    {"dc-asgd-a", 90}, {"easgd:0.3:10", 9},
+      {"local-sgd:10", 3}, {"local-sgd:7", 5}, {"diloco:20", 2},  {"decoupled-diloco:10:3:5s", 3},
+      {"fedavg", 2},       {"fedbuff:2:10", 4}};
+  for (const auto& [strategy, steps] : strategies) {
+    SCOPED_TRACE(strategy);
+    const Folder folder;
+    Program run(folder,
+                train(folder / "run", {"--workers=3", "--epochs=2", std::string("--strategy=") + strategy}));
+    ASSERT_EQ(run.exit_code(), 0) << run.errors();
+    EXPECT_EQ(run.json()["steps"], steps) << run.errors();
+    std::uint64_t samples = 0;
+    const auto workers = run.json()["per_worker"];
+    for (const auto& row : workers) samples += row["samples"].get<std::uint64_t>();
+    EXPECT_EQ(samples, 2 * 1438u) << "every sample once an epoch";
+  }
+}
+
+TEST(Strategies, BackupDropsWhatComesLateAndSaysSo) {
+  const Folder folder;
+  Program run(folder, train(folder / "run", {"--workers=3", "--strategy=backup:1", "--max-steps=30",
+                                             "--epochs=20", "--slow-worker=2:10x"}));
+  ASSERT_EQ(run.exit_code(), 0) << run.errors();
+  const auto result = run.json();
+  EXPECT_EQ(result["steps"], 30);
+  EXPECT_GT(result["dropped_pushes"], 0);
+  EXPECT_LT(result["per_worker"][2]["pushes"], result["per_worker"][0]["pushes"]);
+}
+
+TEST(Strategies, ChangeOnTheWay) {
+  const Folder folder;
+  // 15 updates of three gradients each, then 45 of one each.
+  Program run(folder,
+              train(folder / "run", {"--workers=3", "--epochs=2", "--strategy=sync", "--switch=15=async"}));
+  ASSERT_EQ(run.exit_code(), 0) << run.errors();
+  EXPECT_EQ(run.json()["steps"], 15 + 45);
+}
+
+TEST(Strategies, OfWorkersThatTrainByThemselvesGoOnFromACheckpoint) {
+  for (const std::string strategy : {"local-sgd:5", "diloco:5"}) {
+    SCOPED_TRACE(strategy);
+    const Folder folder;
+    const Flags flags = {"--workers=2", "--epochs=4", "--strategy=" + strategy, "--checkpoint-every=2"};
+    auto first = flags;
+    first.push_back("--max-steps=6");
+    Program begun(folder, train(folder / "run", first));
+    ASSERT_EQ(begun.exit_code(), 0) << begun.errors();
+    EXPECT_EQ(begun.json()["steps"], 6);
+    auto second = flags;
+    second.push_back("--resume=auto");
+    Program done(folder, train(folder / "run", second));
+    ASSERT_EQ(done.exit_code(), 0) << done.errors();
+    EXPECT_EQ(done.json()["resumed_from"], 6);
+    EXPECT_EQ(done.json()["steps"], 19) << "23 steps an epoch: 30 done, 62 left in 13 rounds";
+    EXPECT_EQ(done.json()["epochs"], 4.0);
+  }
+}
+
+TEST(Strategies, MistakesAreOneLine) {
+  const std::pair<Flags, const char*> wrong[] = {
+      {{"--strategy=locl-sgd"}, "did you mean local-sgd?"},
+      {{"--strategy=batch:9"}, "K may be at most 2"},
+      {{"--strategy=backup:2"}, "leaves none of 2 workers"},
+      {{"--strategy=easgd:2"}, "ALPHA must be"},
+      {{"--switch=5=local-sgd"}, "workers train by themselves"},
+      {{"--switch=async"}, "must be STEP=STRATEGY"},
+      {{"--strategy=single", "--switch=5=async"}, "strategy single has no other"},
+      {{"--slow-worker=7:3x"}, "with a rank below 2"},
+  };
+  for (const auto& [flags, says] : wrong) {
+    const Folder folder;
+    Program run(folder, train(folder / "run", flags));
+    EXPECT_EQ(run.exit_code(), 2);
+    EXPECT_THAT(run.errors(), HasSubstr(says));
+    EXPECT_FALSE(fs::exists(folder / "run"));
+  }
+}
+
+}  // namespace
+}  // namespace capstan::testing

@@ -1,0 +1,109 @@
+// A worker that trains by itself against plain libtorch.
+
+#include "capstan/training/local_trainer.h"
+
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include "capstan/data/dataset.h"
+#include "capstan/models/arena.h"
+#include "capstan/models/registry.h"
+
+namespace capstan::training {
+namespace {
+
+using Payload = strategy::Round::Payload;
+
+struct Trained {
+  std::unique_ptr<models::Model> model = models::make("mlp", {});
+  FlatLayout layout = models::layout_of(*model);
+  std::vector<float> start = std::vector<float>(layout.size());
+
+  Trained() { models::copy_parameters_out(*model, layout, start); }
+};
+
+Batch batch(const data::Dataset& dataset, std::uint32_t step) {
+  std::vector<std::uint32_t> indices;
+  for (std::uint32_t i = 0; i < 16; ++i) indices.push_back((16 * step + i) % 64);
+  return gather(*dataset.train, indices);
+}
+
+// The learning rate of step s is halved every two steps, in PyTorch by hand.
+TEST(LocalTrainer, TakesTheStepsOfTorchsOptimizer) {
+  at::set_num_threads(1);
+  const auto dataset = data::load({"synthetic:1x28x28:10:64", "", 1});
+  for (const std::string name : {"sgd", "adamw"}) {
+    auto options = optimizer::defaults(optimizer::parse_kind(name));
+    options.lr = name == "sgd" ? 0.05 : 0.002;
+    if (name == "sgd") options.momentum = 0.9;
+    Trained trained, plain;
+    LocalTrainer trainer(*trained.model, trained.layout, trained.start, options,
+                         optimizer::Schedule::parse("step:2:0.5", 0, 0));
+    std::vector<at::Tensor> parameters;
+    for (const auto& p : plain.model->parameters()) parameters.push_back(p.tensor);
+    std::unique_ptr<torch::optim::Optimizer> reference;
+    if (name == "sgd") {
+      reference =
+          std::make_unique<torch::optim::SGD>(parameters, torch::optim::SGDOptions(0.05).momentum(0.9));
+    } else {
+      reference = std::make_unique<torch::optim::AdamW>(
+          parameters, torch::optim::AdamWOptions(0.002).weight_decay(options.weight_decay));
+    }
+    for (std::uint32_t step = 0; step < 6; ++step) {
+      const auto b = batch(dataset, step);
+      const auto result = trainer.step(b, step);
+      EXPECT_EQ(result.samples, 16u);
+      reference->param_groups()[0].options().set_lr(options.lr * std::pow(0.5, step / 2));
+      reference->zero_grad();
+      const auto loss = plain.model->loss(b.images, b.labels);
+      EXPECT_NEAR(result.loss, loss.item<double>(), 1e-5);
+      loss.backward();
+      reference->step();
+    }
+    std::vector<float> ours(trainer.weights().begin(), trainer.weights().end());
+    for (std::size_t i = 0; i < parameters.size(); ++i)
+      EXPECT_TRUE(at::allclose(models::tensor_in(trained.layout, i, ours.data()), parameters[i], 1e-4, 1e-6))
+          << name << " " << trained.layout.tensors()[i].name;
+  }
+}
+
+TEST(LocalTrainer, HandsInItsWeightsOrHowFarItHasCome) {
+  const auto dataset = data::load({"synthetic:1x28x28:10:64", "", 1});
+  Trained trained;
+  LocalTrainer trainer(*trained.model, trained.layout, trained.start,
+                       optimizer::defaults(optimizer::Kind::kSgd), {});
+  trainer.step(batch(dataset, 0), 0);
+  std::vector<float> out(trained.layout.size(), -1);
+  trainer.hand_in(Payload::kWeights, trained.start, out);
+  const std::vector<float> mine(trainer.weights().begin(), trainer.weights().end());
+  EXPECT_EQ(out, mine);
+  EXPECT_NE(mine, trained.start);
+  trainer.hand_in(Payload::kDelta, trained.start, out);
+  for (std::size_t i = 0; i < out.size(); ++i) ASSERT_FLOAT_EQ(out[i], trained.start[i] - mine[i]);
+}
+
+TEST(LocalTrainer, GoesAllTheWayToTheServersWeightsOrPartOfIt) {
+  Trained trained;
+  LocalTrainer trainer(*trained.model, trained.layout, trained.start,
+                       optimizer::defaults(optimizer::Kind::kSgd), {});
+  const std::vector<float> theirs(trained.layout.size(), 3);
+  trainer.move_to(theirs, 0.25);
+  for (std::size_t i = 0; i < theirs.size(); ++i)
+    ASSERT_NEAR(trainer.weights()[i], trained.start[i] - 0.25 * (trained.start[i] - 3), 1e-6);
+  trainer.move_to(theirs, 1);
+  EXPECT_EQ(std::vector<float>(trainer.weights().begin(), trainer.weights().end()), theirs);
+}
+
+// What was bound to the trainer's weights is the model's own afterwards.
+TEST(LocalTrainer, LeavesTheModelItsWeights) {
+  Trained trained;
+  const std::vector<float> ones(trained.layout.size(), 1);
+  {
+    LocalTrainer trainer(*trained.model, trained.layout, ones, optimizer::defaults(optimizer::Kind::kSgd),
+                         {});
+  }
+  for (const auto& p : trained.model->parameters()) EXPECT_TRUE((p.tensor == 1).all().item<bool>()) << p.name;
+}
+
+}  // namespace
+}  // namespace capstan::training
