@@ -29,6 +29,7 @@ const std::map<std::string, std::set<std::string>> kArrows = {
     {"checkpoint", {}},
     {"fetch", {}},
     {"report", {}},
+    {"simulate", {"placement", "strategy"}},
     {"cluster", {"wire"}},
     {"server",
      {"checkpoint", "cluster", "kernels", "metrics", "optimizer", "placement", "store", "strategy",

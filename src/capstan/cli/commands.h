@@ -9,6 +9,7 @@ int run_serve(const Arguments& arguments);
 int run_models(const Arguments& arguments);
 int run_bench(const Arguments& arguments);
 int run_compare(const Arguments& arguments);
+int run_simulate(const Arguments& arguments);
 int run_data(const Arguments& arguments);
 int run_inspect(const Arguments& arguments);
 int run_doctor(const Arguments& arguments);

@@ -25,6 +25,7 @@ constexpr Command kCommands[] = {
     {"work", "one worker, by hand", nullptr},
     {"eval", "watch a run and evaluate each checkpoint on the test set", nullptr},
     {"compare", "one job under several strategies, side by side", run_compare},
+    {"simulate", "predict a job on a cluster that is not here", run_simulate},
     {"data", "list, get and verify datasets", nullptr},
     {"models", "the networks that can be trained, and their tensors", run_models},
     {"bench", "wire: push and pull of a model; data: decoding and augmenting", run_bench},

@@ -1,0 +1,89 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <unordered_map>
+#include <vector>
+
+namespace capstan::simulate {
+
+// Tasks that share the cores of a machine: while they need more cores than there are, all go slower by the
+// same factor. Exact, by virtual time: it runs as fast as a task does, so that a task ends at a virtual time
+// that is known when it begins, whoever comes and goes meanwhile. Times are in seconds and never go back.
+// Not thread-safe.
+class SharedCores {
+ public:
+  using Task = std::uint32_t;
+
+  explicit SharedCores(double cores) : cores_(cores) {}
+
+  // So much work, in seconds that it takes where `threads` cores are free.
+  void begin(Task task, double now, double work, double threads) {
+    advance(now);
+    running_[task] = {virtual_ + work, virtual_, threads};
+    ends_.push_back({virtual_ + work, task});
+    std::push_heap(ends_.begin(), ends_.end(), later);
+    demand_ += threads;
+  }
+
+  // Ends a task before its time, or at it. Returns the work it has done.
+  double end(Task task, double now) {
+    advance(now);
+    const auto found = running_.find(task);
+    const auto entry = found->second;
+    running_.erase(found);
+    demand_ = running_.empty() ? 0 : demand_ - entry.threads;
+    return std::min(virtual_, entry.end) - entry.begin;
+  }
+
+  // When the next task is done, and which.
+  double next(double now, Task& task) {
+    // What was ended before its time is still in the heap, or in it twice.
+    while (!ends_.empty()) {
+      const auto found = running_.find(ends_.front().task);
+      if (found != running_.end() && found->second.end == ends_.front().at) break;
+      std::pop_heap(ends_.begin(), ends_.end(), later);
+      ends_.pop_back();
+    }
+    if (ends_.empty()) return std::numeric_limits<double>::infinity();
+    task = ends_.front().task;
+    const double virtual_now = virtual_ + (now - real_) * speed();
+    return now + std::max(0.0, ends_.front().at - virtual_now) / speed();
+  }
+
+  double done(Task task, double now) {
+    advance(now);
+    const auto& entry = running_.at(task);
+    return std::min(virtual_, entry.end) - entry.begin;
+  }
+
+  double busy(double now) {  // core-seconds
+    advance(now);
+    return busy_;
+  }
+
+ private:
+  struct Entry {
+    double end, begin, threads;
+  };
+  struct End {
+    double at;
+    Task task;
+  };
+  static bool later(const End& a, const End& b) { return a.at > b.at || (a.at == b.at && a.task > b.task); }
+
+  double speed() const { return demand_ > cores_ ? cores_ / demand_ : 1; }
+  void advance(double now) {
+    virtual_ += (now - real_) * speed();
+    busy_ += (now - real_) * std::min(cores_, demand_);
+    real_ = now;
+  }
+
+  const double cores_;
+  double real_ = 0, virtual_ = 0, demand_ = 0, busy_ = 0;
+  std::unordered_map<Task, Entry> running_;
+  std::vector<End> ends_;  // a heap
+};
+
+}  // namespace capstan::simulate

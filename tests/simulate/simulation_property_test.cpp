@@ -1,0 +1,85 @@
+#include <cmath>
+#include <numeric>
+
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+#include <rapidcheck/gtest.h>
+
+#include "capstan/simulate/simulation.h"
+
+namespace capstan::simulate {
+namespace {
+
+Cluster any_cluster() {
+  Cluster c;
+  c.workers = *rc::gen::inRange(1u, 12u);
+  c.servers = *rc::gen::inRange(1u, 5u);
+  c.elements = *rc::gen::inRange(1u, 100'000u);
+  c.samples = 1000;
+  c.rounds = *rc::gen::inRange(1u, 60u);
+  c.compute = Distribution::parse(
+      "", *rc::gen::element<std::string>("0.1", "lognormal(0.1,1)", "exponential(0.1)", "uniform(0,0.2)"));
+  if (*rc::gen::arbitrary<bool>()) c.bandwidth = *rc::gen::element(1e5, 1e6, 1e8);
+  c.latency = *rc::gen::element(0.0, 1e-4, 0.05);
+  c.memory_rate = *rc::gen::element(1e6, 1e9);
+  c.failures = *rc::gen::element(0.0, 0.001, 0.02);
+  c.repair = *rc::gen::element(0.0, 0.5, 5.0);
+  c.detection = *rc::gen::element(0.0, 1.5);
+  if (*rc::gen::arbitrary<bool>()) c.machine = SharedMachine{*rc::gen::element(1.0, 2.0, 16.0), 1};
+  c.slowness = {{0, *rc::gen::element(0.5, 1.0, 20.0)}};
+  c.seed = *rc::gen::arbitrary<std::uint64_t>();
+  return c;
+}
+
+std::string any_strategy() {
+  return *rc::gen::element<std::string>("sync", "async", "async:damped", "batch:1", "batch", "ssp:0", "ssp:2",
+                                        "backup", "dc-asgd", "easgd:0.1:3", "local-sgd:4", "diloco:20",
+                                        "decoupled-diloco:4:1:0.05s", "decoupled-diloco:2", "fedavg",
+                                        "fedbuff:3:2:1");
+}
+
+RC_GTEST_PROP(SimulationProperty, EveryPushAndEverySecondIsAccountedFor, ()) {
+  const auto c = any_cluster();
+  const auto strategy = any_strategy();
+  const auto p = simulate(c, strategy::parse(strategy, c.workers));
+  RC_TAG(strategy);
+  // Everybody always goes on in the end.
+  RC_ASSERT(p.rounds == c.rounds * c.workers);
+  // Whoever has weights again has handed in before; at most one push of each is under way.
+  RC_ASSERT(p.pushes >= p.rounds);
+  RC_ASSERT(p.pushes <= p.rounds + c.workers + p.failures);
+  RC_ASSERT(p.pushes == p.applied + p.dropped + p.buffered);
+  RC_ASSERT(p.applied + p.dropped <= p.pushes);
+  const bool folds = strategy.starts_with("fedbuff");
+  RC_ASSERT(p.buffered <= (folds ? 3u : c.workers));
+  RC_ASSERT(std::accumulate(p.staleness.begin(), p.staleness.end(), std::uint64_t{0}) == p.applied);
+  // The engine counts the same.
+  double stale = 0;
+  for (std::size_t i = 0; i < p.staleness.size(); ++i)
+    stale += static_cast<double>(i) * static_cast<double>(p.staleness[i]);
+  if (p.applied > 0) RC_ASSERT(std::abs(stale / static_cast<double>(p.applied) - p.staleness_mean) < 1e-9);
+  RC_ASSERT((p.staleness.empty() ? p.staleness_max == 0 : p.staleness_max + 1 == p.staleness.size()));
+  RC_ASSERT(std::abs(std::accumulate(p.spent.begin(), p.spent.end(), 0.0) - 1) < 1e-6);
+  for (const auto part : p.spent) RC_ASSERT(part >= -1e-9);
+  for (const auto busy : {p.incoming, p.outgoing, p.updating, p.cores})
+    RC_ASSERT((busy >= 0 && busy <= 1 + 1e-9));
+  if (c.failures == 0) RC_ASSERT(p.part(Spent::kDown) == 0);
+}
+
+// More workers never hand in fewer pushes a second, unless the strategy makes them wait for each other.
+RC_GTEST_PROP(SimulationProperty, NobodyIsFasterThanItsComputing, ()) {
+  auto c = any_cluster();
+  c.compute = Distribution::constant(0.1);
+  c.failures = 0;
+  c.slowness.clear();
+  const auto p = simulate(c, strategy::parse("async", c.workers));
+  RC_ASSERT(p.seconds >= static_cast<double>(c.rounds) * 0.1 - 1e-9);
+  if (!c.machine && std::isfinite(c.bandwidth)) {
+    // What came in has passed the link of each server.
+    const double shard = static_cast<double>(c.elements) * 4 / c.servers;
+    RC_ASSERT(static_cast<double>(p.pushes) * shard / c.bandwidth <= p.seconds * (1 + 1e-9));
+  }
+}
+
+}  // namespace
+}  // namespace capstan::simulate
