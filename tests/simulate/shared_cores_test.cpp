@@ -11,10 +11,10 @@ namespace capstan::simulate {
 namespace {
 
 TEST(SharedCores, EnoughCoresSlowNobody) {
-  SharedCores cores(2);
+  SharedCores cores(2, 1e9);
   SharedCores::Task task = 9;
-  cores.begin(0, 0, 1, 1);
-  cores.begin(1, 0.5, 2, 1);
+  cores.begin(0, 0, 1, 1, 0);
+  cores.begin(1, 0.5, 2, 1, 0);
   EXPECT_DOUBLE_EQ(cores.next(0.5, task), 1);
   EXPECT_EQ(task, 0u);
   EXPECT_DOUBLE_EQ(cores.end(0, 1), 1);
@@ -23,10 +23,10 @@ TEST(SharedCores, EnoughCoresSlowNobody) {
 }
 
 TEST(SharedCores, TooFewAreDividedEqually) {
-  SharedCores cores(1);
+  SharedCores cores(1, 1e9);
   SharedCores::Task task = 9;
-  cores.begin(0, 0, 1, 1);
-  cores.begin(1, 0, 3, 1);
+  cores.begin(0, 0, 1, 1, 0);
+  cores.begin(1, 0, 3, 1, 0);
   EXPECT_DOUBLE_EQ(cores.next(0, task), 2);  // half as fast
   EXPECT_DOUBLE_EQ(cores.end(0, 2), 1);
   EXPECT_DOUBLE_EQ(cores.done(1, 2), 1);
@@ -35,16 +35,27 @@ TEST(SharedCores, TooFewAreDividedEqually) {
 }
 
 TEST(SharedCores, WhatEndsEarlyLeavesItsCores) {
-  SharedCores cores(1);
+  SharedCores cores(1, 1e9);
   SharedCores::Task task = 9;
-  cores.begin(0, 0, 1, 1);
-  cores.begin(1, 0, 3, 1);
+  cores.begin(0, 0, 1, 1, 0);
+  cores.begin(1, 0, 3, 1, 0);
   EXPECT_DOUBLE_EQ(cores.end(0, 1), 0.5);
   EXPECT_DOUBLE_EQ(cores.next(1, task), 3.5);
   EXPECT_EQ(task, 1u);
-  cores.begin(0, 1, 0.25, 1);
+  cores.begin(0, 1, 0.25, 1, 0);
   EXPECT_DOUBLE_EQ(cores.next(1, task), 1.5);
   EXPECT_EQ(task, 0u);
+}
+
+TEST(SharedCores, MemoryIsSharedToo) {
+  SharedCores cores(4, 10);
+  SharedCores::Task task = 9;
+  cores.begin(0, 0, 1, 1, 10);
+  EXPECT_DOUBLE_EQ(cores.next(0, task), 1);
+  cores.begin(1, 0, 3, 1, 10);
+  EXPECT_DOUBLE_EQ(cores.next(0, task), 2);
+  cores.end(0, 2);
+  EXPECT_DOUBLE_EQ(cores.next(2, task), 4);
 }
 
 // The same in small steps of time.
@@ -58,7 +69,7 @@ RC_GTEST_PROP(SharedCoresProperty, EndsAsInSmallSteps, ()) {
   }
   std::sort(begin.begin(), begin.end());
 
-  SharedCores shared(cores);
+  SharedCores shared(cores, 1e9);
   std::vector<double> got(tasks, -1);
   double now = 0;
   std::uint32_t coming = 0;
@@ -67,7 +78,7 @@ RC_GTEST_PROP(SharedCoresProperty, EndsAsInSmallSteps, ()) {
     const double next = shared.next(now, task);
     if (coming < tasks && begin[coming] <= next) {
       now = begin[coming];
-      shared.begin(coming, now, left[coming], 1);
+      shared.begin(coming, now, left[coming], 1, 0);
       ++coming;
       continue;
     }

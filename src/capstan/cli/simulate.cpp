@@ -3,11 +3,12 @@
 #include <algorithm>
 #include <cmath>
 #include <fstream>
-#include <numeric>
+#include <limits>
+#include <map>
+#include <optional>
 #include <sstream>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 #include <unistd.h>
 
 #include "capstan/base/time.h"
@@ -15,8 +16,11 @@
 #include "capstan/cli/commands.h"
 #include "capstan/cli/flags.h"
 #include "capstan/cli/output.h"
+#include "capstan/cli/simulate_output.h"
 #include "capstan/layouts/network_layout.h"
+#include "capstan/report/scaling.h"
 #include "capstan/simulate/bottleneck.h"
+#include "capstan/simulate/calibration.h"
 #include "capstan/simulate/simulation.h"
 #include "capstan/simulate/sweep.h"
 #include "capstan/simulate/units.h"
@@ -24,29 +28,23 @@
 namespace capstan::cli {
 namespace {
 
-using Json = nlohmann::ordered_json;
-using simulate::Cluster;
-using simulate::Prediction;
-using simulate::quantile;
-using simulate::Spent;
-
 constexpr std::uint64_t kMostWorkers = 65536;
 constexpr std::uint64_t kMostServers = 4096;
 constexpr std::uint64_t kTryPushes = 50'000;     // of a try that looks for the bottleneck
 constexpr std::uint64_t kSweepPushes = 100'000;  // of a point, unless --steps says more
-constexpr std::size_t kColumns = 80;
 
 struct Flags {
   std::string strategies = "sync,async";
-  std::string model = "resnet50";
-  std::string compute = "0.1";
-  std::string slow_workers, bandwidth, server_bandwidth, latency, memory_rate = "10GB/s";
+  std::string compute, bandwidth, server_bandwidth, latency, memory_rate = "10GB/s", compute_memory;
   std::string failures = "0", repair = "60s";
   std::string sweep;
   std::filesystem::path html = "simulate.html";
-  double cores = 0, threads = 1;
+  std::filesystem::path calibrate;
+  double cores = 0;
+  std::optional<double> threads;
+  std::optional<std::uint32_t> batch, state_tensors;
   std::uint64_t steps = 0;
-  Cluster cluster;
+  SimulatedJob job;
   bool json = false;
 };
 
@@ -102,171 +100,36 @@ class Notice {
   bool shown_ = false;
 };
 
-struct Result {
-  Prediction prediction;
-  double efficiency = 0;
-  simulate::Bottleneck bottleneck;
-  std::string relief;  // empty where nothing was tried
-};
-
-std::string percent(double part) {
-  return fmt::format("{:.1f}", 100 * part);
-}
-
-std::string number(double value) {
-  return fmt::format("{:.{}f}", value, value < 10 ? 2 : value < 100 ? 1 : 0);
-}
-
-// Within the terminal's columns, later lines indented.
-std::string wrapped(const std::string& text) {
-  std::istringstream in(text);
-  std::string out, word;
-  std::size_t column = 0;
-  while (in >> word) {
-    const auto width = static_cast<std::size_t>(
-        std::ranges::count_if(word, [](unsigned char c) { return (c & 0xc0) != 0x80; }));
-    if (column > 0 && column + 1 + width > kColumns) {
-      out += "\n  ";
-      column = 2;
-    } else if (column > 0) {
-      out += ' ';
-      ++column;
-    }
-    out += word;
-    column += width;
+// What is not said otherwise is as in a run that was measured.
+void calibrate(Flags& flags) {
+  auto& c = flags.job.cluster;
+  const auto run = simulate::Calibration::read(flags.calibrate);
+  const double threads = flags.threads.value_or(
+      flags.cores > 0 && flags.sweep.empty() ? std::max(1.0, std::floor(flags.cores / c.workers)) : 1);
+  flags.job.calibrated = fmt::format("from {}: {} of {} samples on {}", flags.calibrate.string(),
+                                     simulate::time_text(run.compute), run.batch,
+                                     counted(static_cast<std::uint64_t>(run.threads), "thread"));
+  if (flags.job.model.empty()) {
+    flags.job.model = run.network;
+    c.elements = run.elements;
   }
-  return out + "\n";
-}
-
-std::string cluster_text(const Cluster& c, const std::string& model) {
-  const double bytes = static_cast<double>(c.elements) * sizeof(float);
-  auto out = fmt::format("{} ({}), {}, {}", model, simulate::bytes_text(bytes), counted(c.workers, "worker"),
-                         counted(c.servers, "server"));
-  if (c.machine)
-    out += fmt::format(", one machine of {:g} cores", c.machine->cores);
-  else
-    out +=
-        fmt::format(", links of {} and {}", simulate::rate_text(c.bandwidth), simulate::time_text(c.latency));
-  return out + fmt::format("; compute {}", c.compute.text());
-}
-
-void print_tables(const std::vector<Result>& results) {
-  fmt::print("\n{:<19}{:>10}{:>10}{:>9}{:>21}{:>10}\n", "strategy", "samples/s", "updates/s", "linear %",
-             "stale avg/p50/99/max", "dropped %");
-  for (const auto& [p, efficiency, bottleneck, relief] : results) {
-    const auto stale = fmt::format("{}/{}/{}/{}", number(p.staleness_mean), quantile(p.staleness, 0.5),
-                                   quantile(p.staleness, 0.99), p.staleness_max);
-    fmt::print("{:<19}{:>10}{:>10}{:>9}{:>21}{:>10}\n", p.strategy, number(p.samples_per_second),
-               number(p.updates_per_second), percent(efficiency), stale,
-               percent(p.pushes > 0 ? static_cast<double>(p.dropped) / static_cast<double>(p.pushes) : 0));
+  if (!flags.batch) c.batch = run.batch;
+  if (!flags.state_tensors) c.state_tensors = run.state_tensors;
+  if (flags.compute.empty()) {
+    // So many threads are so many times as fast as one, and a batch takes as long as it has samples.
+    const double scale =
+        c.batch / static_cast<double>(run.batch) * (flags.cores > 0 ? run.threads / threads : 1);
+    c.compute = simulate::Distribution::constant(run.compute * scale);
   }
-  fmt::print("\n{:<19}{:>8}{:>8}{:>9}{:>11}{:>8}{:>8}{:>8}\n", "workers' time, %", "compute", "cores",
-             "own link", "srv. links", "update", "others", "down");
-  for (const auto& r : results) {
-    const auto& p = r.prediction;
-    const auto part = [&](Spent what) { return percent(p.part(what)); };
-    fmt::print("{:<19}{:>8}{:>8}{:>9}{:>11}{:>8}{:>8}{:>8}\n", p.strategy, part(Spent::kCompute),
-               part(Spent::kCores), part(Spent::kOwnLink), part(Spent::kServerLink), part(Spent::kUpdate),
-               part(Spent::kOthers), part(Spent::kDown));
+  flags.threads = threads;
+  if (flags.cores > 0 && flags.latency.empty() && run.exchange > 0) {
+    run.set_exchange(c);
+    flags.job.calibrated += fmt::format(", exchange {}", simulate::time_text(run.exchange));
   }
-  fmt::print("\n{:<19}{:>9}{:>9}{:>9}{:>11}{:>11}{:>11}\n", "servers busy, %", "in", "out", "update",
-             "pushed", "pulled", "predicted");
-  for (const auto& r : results) {
-    const auto& p = r.prediction;
-    fmt::print("{:<19}{:>9}{:>9}{:>9}{:>11}{:>11}{:>11}\n", p.strategy, percent(p.incoming),
-               percent(p.outgoing), percent(p.updating), simulate::bytes_text(p.pushed_bytes),
-               simulate::bytes_text(p.pulled_bytes), simulate::time_text(p.seconds));
-  }
-  fmt::print("\n");
-  for (const auto& r : results)
-    fmt::print("{}", wrapped(fmt::format("{}: bottleneck: {}{}", r.prediction.strategy, r.bottleneck.sentence,
-                                         r.relief.empty() ? "" : ", " + r.relief)));
-}
-
-// At most 32 classes of the same width.
-Json json_of(const simulate::Histogram& histogram) {
-  constexpr std::size_t kClasses = 32;
-  const auto width = std::max<std::size_t>(1, (histogram.size() + kClasses - 1) / kClasses);
-  auto out = Json::array();
-  for (std::size_t from = 0; from < histogram.size(); from += width) {
-    const auto end = std::min(histogram.size(), from + width);
-    const auto begin = histogram.begin() + static_cast<std::ptrdiff_t>(from);
-    const auto count =
-        std::accumulate(begin, histogram.begin() + static_cast<std::ptrdiff_t>(end), std::uint64_t{0});
-    out.push_back({{"from", from}, {"to", end - 1}, {"pushes", count}});
-  }
-  return out;
-}
-
-Json json_of(const Prediction& p, double efficiency, const simulate::Bottleneck& bottleneck) {
-  Json time;
-  for (std::size_t i = 0; i < simulate::kSpentCount; ++i)
-    time[simulate::name(static_cast<Spent>(i))] = p.spent[i];
-  return {{"strategy", p.strategy},
-          {"workers", p.workers},
-          {"samples_per_second", p.samples_per_second},
-          {"updates_per_second", p.updates_per_second},
-          {"scaling_efficiency", efficiency},
-          {"seconds", p.seconds},
-          {"updates", p.updates},
-          {"pushes", p.pushes},
-          {"dropped_pushes", p.dropped},
-          {"failures", p.failures},
-          {"lost_rounds", p.lost_rounds},
-          {"bytes_pushed", p.pushed_bytes},
-          {"bytes_pulled", p.pulled_bytes},
-          {"staleness_mean", p.staleness_mean},
-          {"staleness_p50", quantile(p.staleness, 0.5)},
-          {"staleness_p99", quantile(p.staleness, 0.99)},
-          {"staleness_max", p.staleness_max},
-          {"staleness_histogram", json_of(p.staleness)},
-          {"server_busy", {{"incoming", p.incoming}, {"outgoing", p.outgoing}, {"update", p.updating}}},
-          {"cores_busy", p.cores},
-          {"worker_time", time},
-          {"bottleneck", simulate::name(bottleneck.limit)},
-          {"bottleneck_text", bottleneck.sentence}};
-}
-
-int run_once(const Flags& flags, const std::vector<std::string>& strategies) {
-  std::vector<Result> results;
-  {
-    Notice notice;
-    for (const auto& strategy : strategies) {
-      const auto watch = [&](double part) {
-        notice.show(fmt::format("{}: {:.0f} % of {} rounds of each worker", strategy, 100 * part,
-                                flags.cluster.rounds));
-      };
-      Result r;
-      r.prediction =
-          simulate::simulate(flags.cluster, strategy::parse(strategy, flags.cluster.workers), watch);
-      r.efficiency = simulate::efficiency(r.prediction, simulate::speed_alone(flags.cluster, strategy));
-      notice.show(fmt::format("{}: what limits it?", strategy));
-      r.bottleneck = simulate::find_bottleneck(flags.cluster, strategy, r.prediction, kTryPushes);
-      r.relief = simulate::relief(flags.cluster, strategy, r.bottleneck.limit, kTryPushes).value_or("");
-      results.push_back(std::move(r));
-    }
-  }
-  if (!flags.json) {
-    fmt::print("{}", wrapped(cluster_text(flags.cluster, flags.model)));
-    print_tables(results);
-    return kSuccess;
-  }
-  Json out{{"ok", true}, {"model", flags.model}, {"predictions", Json::array()}};
-  for (const auto& r : results) {
-    out["predictions"].push_back(json_of(r.prediction, r.efficiency, r.bottleneck));
-    if (!r.relief.empty()) out["predictions"].back()["relief"] = r.relief;
-  }
-  fmt::print("{}\n", json_line(out));
-  return kSuccess;
 }
 
 void finish(Flags& flags) {
-  auto& c = flags.cluster;
-  c.elements = layouts::network_layout(flags.model).size();
-  c.compute = simulate::Distribution::parse("--compute", flags.compute);
-  if (c.compute.mean() <= 0)
-    throw UserError(fmt::format("--compute {}: should take some time", flags.compute));
-  c.slowness = parse_slow_workers(flags.slow_workers, c.workers);
+  auto& c = flags.job.cluster;
   const bool one_machine = flags.cores > 0;
   const auto or_else = [](const std::string& text, const char* missing) {
     return text.empty() ? missing : text;
@@ -278,26 +141,93 @@ void finish(Flags& flags) {
   c.memory_rate = simulate::parse_rate("--memory-rate", flags.memory_rate);
   c.failures = simulate::parse_frequency("--failures", flags.failures);
   c.repair = simulate::parse_time("--repair", flags.repair);
-  if (one_machine) {
-    c.machine = simulate::SharedMachine{flags.cores, flags.threads};
-    c.detection = 0;  // the end of a process is noticed at once
-  }
   c.rounds = flags.steps > 0 ? flags.steps : 1000;
+  c.batch = flags.batch.value_or(c.batch);
+  c.state_tensors = flags.state_tensors.value_or(c.state_tensors);
+  c.slowness = parse_slow_workers(flags.job.slow_workers, flags.sweep.empty() ? c.workers : kMostWorkers);
+  if (!flags.calibrate.empty()) calibrate(flags);
+
+  if (flags.job.model.empty()) flags.job.model = "resnet50";
+  if (c.elements == 0) c.elements = layouts::network_layout(flags.job.model).size();
+  if (!flags.compute.empty()) c.compute = simulate::Distribution::parse("--compute", flags.compute);
+  if (c.compute.mean() <= 0)
+    throw UserError(fmt::format("--compute {}: should take some time", flags.compute));
+  if (one_machine) {
+    const double traffic =
+        flags.compute_memory.empty() ? 0 : simulate::parse_rate("--compute-memory", flags.compute_memory);
+    if (traffic > c.memory_rate)
+      throw UserError(fmt::format("--compute-memory {}: one worker cannot move more than --memory-rate {}",
+                                  flags.compute_memory, flags.memory_rate));
+    c.machine = simulate::SharedMachine{flags.cores, flags.threads.value_or(1), traffic};
+    c.detection = 0;  // the end of a process is noticed at once
+  } else if (flags.threads && flags.calibrate.empty()) {
+    throw UserError("--threads needs --cores: how many cores there are to share");
+  } else if (!flags.compute_memory.empty()) {
+    throw UserError("--compute-memory needs --cores: workers that share a machine");
+  }
+}
+
+int run_once(const Flags& flags, const std::vector<std::string>& strategies) {
+  const auto& cluster = flags.job.cluster;
+  std::vector<SimulatedResult> results;
+  {
+    Notice notice;
+    for (const auto& strategy : strategies) {
+      const auto watch = [&](double part) {
+        notice.show(
+            fmt::format("{}: {:.0f} % of {} rounds of each worker", strategy, 100 * part, cluster.rounds));
+      };
+      SimulatedResult r;
+      r.prediction = simulate::simulate(cluster, strategy::parse(strategy, cluster.workers), watch);
+      r.efficiency = simulate::efficiency(r.prediction, simulate::speed_alone(cluster, strategy));
+      notice.show(fmt::format("{}: what limits it?", strategy));
+      r.bottleneck = simulate::find_bottleneck(cluster, strategy, r.prediction, kTryPushes);
+      r.relief = simulate::relief(cluster, strategy, r.bottleneck.limit, kTryPushes).value_or("");
+      results.push_back(std::move(r));
+    }
+  }
+  fmt::print("{}",
+             flags.json ? simulation_json(flags.job, results) + "\n" : simulation_text(flags.job, results));
+  return kSuccess;
+}
+
+int run_sweep(const Flags& flags, const std::vector<std::string>& strategies) {
+  const auto range = simulate::SweepRange::parse(flags.sweep);
+  std::vector<simulate::Curve> curves;
+  {
+    Notice notice;
+    // A curve needs less of each point than a prediction does, unless the user says otherwise.
+    const auto pushes = flags.steps > 0 ? std::numeric_limits<std::uint64_t>::max() : kSweepPushes;
+    curves = simulate::sweep(flags.job.cluster, strategies, range, pushes,
+                             [&](std::size_t done, std::size_t all, const std::string& what) {
+                               notice.show(fmt::format("{} of {}: {}", done + 1, all, what));
+                             });
+  }
+  std::ofstream out(flags.html);
+  out << report::scaling_page(sweep_page(flags.job, range, curves));
+  out.close();
+  if (!out) throw UserError(fmt::format("--html {}: cannot be written", flags.html.string()));
+  const auto page = flags.html.string();
+  fmt::print("{}\n",
+             flags.json ? sweep_json(flags.job, range, curves, page) : sweep_text(range, curves) + page);
+  return kSuccess;
 }
 
 }  // namespace
 
 int run_simulate(const Arguments& arguments) {
   Flags flags;
-  auto& c = flags.cluster;
+  auto& c = flags.job.cluster;
+  c.workers = 8;
   CLI::App app(
-      "Predicts how a job would run on a cluster that is not here: the strategies and the\n"
-      "placement of the real servers, on a fake clock. Nothing is trained.\n\n"
+      "Predicts how a job would run on a cluster that is not here: the strategies and\n"
+      "the placement of the real servers, on a fake clock. Nothing is trained.\n\n"
       "  capstan simulate --strategy sync,async,ssp:3 --workers 1000 --servers 16 \\\n"
       "    --model resnet50 --compute \"lognormal(0.2,0.5)\" --bandwidth 10Gbps \\\n"
       "    --latency 50us --failures 1/h\n"
       "  capstan simulate --workers 8 --slow-worker 3:10x --strategy sync,backup:1\n"
-      "  capstan simulate --cores 16 --workers 4 --model resnet18-cifar --compute 0.3\n\n"
+      "  capstan simulate --sweep workers=1..4096 --strategy sync,ssp:3 --servers 16\n"
+      "  capstan simulate --calibrate runs/MY-RUN --cores 8 --workers 4\n\n"
       "Prints throughput, staleness, dropped work, bytes, how busy servers are, what\n"
       "workers' time goes into, and the bottleneck, which is found by making one thing\n"
       "after the other free and simulating again. docs/simulation.md has the model.\n",
@@ -317,11 +247,10 @@ int run_simulate(const Arguments& arguments) {
       ->check(whole_number_in(1, kMostServers))
       ->capture_default_str()
       ->group("Job");
-  text("--model,--network", flags.model, "A network (capstan models lists all) or bytes:N", "NAME", "Job")
-      ->capture_default_str();
-  app.add_option("--batch-size", c.batch, "Samples per worker and step")
+  text("--model", flags.job.model, "A network (capstan models lists all) or bytes:N (default resnet50)",
+       "NAME", "Job");
+  app.add_option("--batch-size", flags.batch, "Samples per worker and step (default 64)")
       ->check(whole_number_in(1, 1u << 20))
-      ->capture_default_str()
       ->group("Job");
   app.add_option("--samples", c.samples, "Samples of the training set, for strategies that count epochs")
       ->check(whole_number_in(1, 1'000'000'000'000))
@@ -331,17 +260,15 @@ int run_simulate(const Arguments& arguments) {
                  "Rounds of each worker to simulate, in the mean, from one push to the next (default 1000)")
       ->check(whole_number_in(1, 1'000'000'000))
       ->group("Job");
-  app.add_option("--state-tensors", c.state_tensors,
-                 "What the servers' optimizer keeps for each weight: sgd 1, adam 2")
+  app.add_option("--state-tensors", flags.state_tensors,
+                 "What the servers' optimizer keeps for each weight: 2 for adam (default 1, sgd)")
       ->check(whole_number_in(0, 16))
-      ->capture_default_str()
       ->group("Job");
   text("--compute", flags.compute,
        "Seconds for one batch: a number, lognormal(median,sigma), uniform(a,b), exponential(mean), "
-       "normal(mean,sd)",
-       "TIME", "Workers")
-      ->capture_default_str();
-  text("--slow-worker", flags.slow_workers, "Ranks that take longer: 1:3x,5:2x", "LIST", "Workers");
+       "normal(mean,sd) (default 0.1)",
+       "TIME", "Workers");
+  text("--slow-worker", flags.job.slow_workers, "Ranks that take longer: 1:3x,5:2x", "LIST", "Workers");
   text("--failures", flags.failures, "How often each worker fails: 1/h, 3/day", "RATE", "Workers")
       ->capture_default_str();
   text("--repair", flags.repair, "How long until it is back", "TIME", "Workers")->capture_default_str();
@@ -359,10 +286,23 @@ int run_simulate(const Arguments& arguments) {
          "links only where they are given")
       ->check(number_in(0.01, 1e6))
       ->group("Machines");
-  app.add_option("--threads", flags.threads, "With --cores: cores that a worker takes where they are free")
+  app.add_option("--threads", flags.threads,
+                 "With --cores: cores that a worker takes where they are free (default 1)")
       ->check(number_in(0.01, 1e6))
-      ->capture_default_str()
       ->group("Machines");
+  text("--compute-memory", flags.compute_memory,
+       "With --cores: bytes a second that a worker's computing moves through memory (default 0)", "RATE",
+       "Machines");
+  app.add_option("--calibrate", flags.calibrate,
+                 "Take times, model and batch size from a run's folder; best from one of 1 worker")
+      ->type_name("RUN")
+      ->group("Machines");
+  text("--sweep", flags.sweep, "Draw the curve over workers=1..4096 or servers=1..64, by doubling", "RANGE",
+       "Sweep");
+  app.add_option("--html", flags.html, "Where the sweep's page goes")
+      ->type_name("FILE")
+      ->capture_default_str()
+      ->group("Sweep");
   app.add_option("--seed", c.seed, "Fixes all random times")
       ->check(whole_number_in(0, kMostWhole))
       ->capture_default_str();
@@ -372,10 +312,14 @@ int run_simulate(const Arguments& arguments) {
   const auto strategies = split("--strategy", flags.strategies);
   for (const auto& strategy : strategies) {
     if (strategy == "single") throw UserError("single has no servers to simulate: see sync with --workers 1");
-    (void)strategy::parse(strategy, c.workers);
+    // In a sweep, with as many workers as there will be at most.
+    const auto range =
+        flags.sweep.empty() ? simulate::SweepRange{} : simulate::SweepRange::parse(flags.sweep);
+    const bool grows = !range.values.empty() && range.axis == simulate::SweepRange::Axis::kWorkers;
+    (void)strategy::parse(strategy, grows ? range.values.back() : c.workers);
   }
   finish(flags);
-  return run_once(flags, strategies);
+  return flags.sweep.empty() ? run_once(flags, strategies) : run_sweep(flags, strategies);
 }
 
 }  // namespace capstan::cli

@@ -11,6 +11,7 @@
 namespace capstan::simulate {
 namespace {
 
+constexpr double kFull = 0.9;               // busy
 constexpr double kHelps = 1.1;              // times the samples/s
 constexpr std::uint64_t kLeastRounds = 10;  // of a worker, in a try
 
@@ -28,7 +29,8 @@ std::optional<Cluster> freed(const Cluster& cluster, Limit limit, const Predicti
       c.server_bandwidth = Cluster::kUnlimited;
       return c;
     case Limit::kOwnLinks:
-      if (p.part(Spent::kOwnLink) == 0) return {};
+      // Half as fast a link hurts, but what takes longer is to be named.
+      if (p.part(Spent::kOwnLink) <= p.part(Spent::kCompute)) return {};
       c.server_bandwidth = c.server_bandwidth.value_or(c.bandwidth);
       c.bandwidth = Cluster::kUnlimited;
       c.latency = 0;
@@ -85,7 +87,11 @@ std::string description(Limit limit, const Cluster& c, const Prediction& p) {
     case Limit::kComputing:
       break;
   }
-  return fmt::format("computing ({} of the workers' time)", percent(p.part(Spent::kCompute)));
+  const auto computing = percent(p.part(Spent::kCompute));
+  if (c.machine && p.cores > kFull)
+    return fmt::format("computing ({} of the workers' time), which takes all {:g} cores", computing,
+                       c.machine->cores);
+  return fmt::format("computing ({} of the workers' time)", computing);
 }
 
 }  // namespace
@@ -130,6 +136,7 @@ std::optional<std::string> relief(const Cluster& cluster, const std::string& str
       what = fmt::format("{:g} cores", c.machine->cores);
       break;
     case Limit::kComputing:
+      if (c.machine) return {};  // whose cores more workers would share
       c.workers *= 2;
       what = fmt::format("{} workers", c.workers);
       break;

@@ -13,6 +13,7 @@ namespace capstan::simulate {
 struct SharedMachine {
   double cores = 1;
   double threads = 1;  // cores that a worker's computing takes where they are free
+  double traffic = 0;  // bytes/s that it then moves through memory
 };
 
 // A cluster that need not exist, and a job on it. Servers are alike, workers but for their slowness too.

@@ -158,8 +158,8 @@ double Distribution::deviation() const {
 
 std::string Distribution::text() const {
   const auto form = std::ranges::find(kForms, kind_, &Form::kind);
-  return form->numbers == 1 ? fmt::format("{}({})", form->name, a_)
-                            : fmt::format("{}({},{})", form->name, a_, b_);
+  return form->numbers == 1 ? fmt::format("{}({:.4g})", form->name, a_)
+                            : fmt::format("{}({:.4g},{:.4g})", form->name, a_, b_);
 }
 
 }  // namespace capstan::simulate

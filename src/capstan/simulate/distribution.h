@@ -20,7 +20,7 @@ class Distribution {
   double sample_sum(Random& random, std::uint64_t count) const;
   double mean() const;
   double deviation() const;
-  std::string text() const;
+  std::string text() const;  // as parse() takes it, with four digits
 
  private:
   enum class Kind { kConstant, kLognormal, kUniform, kExponential, kNormal };

@@ -8,23 +8,25 @@
 
 namespace capstan::simulate {
 
-// Tasks that share the cores of a machine: while they need more cores than there are, all go slower by the
-// same factor. Exact, by virtual time: it runs as fast as a task does, so that a task ends at a virtual time
-// that is known when it begins, whoever comes and goes meanwhile. Times are in seconds and never go back.
-// Not thread-safe.
+// Tasks that share the cores and the memory of a machine: while they need more of either than there is, all
+// go slower by the same factor. Exact, by virtual time: it runs as fast as a task does, so that a task ends
+// at a virtual time that is known when it begins, whoever comes and goes meanwhile. Times are in seconds and
+// never go back. Not thread-safe.
 class SharedCores {
  public:
   using Task = std::uint32_t;
 
-  explicit SharedCores(double cores) : cores_(cores) {}
+  SharedCores(double cores, double memory) : cores_(cores), memory_(memory) {}
 
-  // So much work, in seconds that it takes where `threads` cores are free.
-  void begin(Task task, double now, double work, double threads) {
+  // So much work, in seconds that it takes where `threads` cores are free and so many bytes a second can pass
+  // through memory.
+  void begin(Task task, double now, double work, double threads, double traffic) {
     advance(now);
-    running_[task] = {virtual_ + work, virtual_, threads};
+    running_[task] = {virtual_ + work, virtual_, threads, traffic};
     ends_.push_back({virtual_ + work, task});
     std::push_heap(ends_.begin(), ends_.end(), later);
     demand_ += threads;
+    traffic_ += traffic;
   }
 
   // Ends a task before its time, or at it. Returns the work it has done.
@@ -34,6 +36,7 @@ class SharedCores {
     const auto entry = found->second;
     running_.erase(found);
     demand_ = running_.empty() ? 0 : demand_ - entry.threads;
+    traffic_ = running_.empty() ? 0 : traffic_ - entry.traffic;
     return std::min(virtual_, entry.end) - entry.begin;
   }
 
@@ -65,7 +68,7 @@ class SharedCores {
 
  private:
   struct Entry {
-    double end, begin, threads;
+    double end, begin, threads, traffic;
   };
   struct End {
     double at;
@@ -73,15 +76,15 @@ class SharedCores {
   };
   static bool later(const End& a, const End& b) { return a.at > b.at || (a.at == b.at && a.task > b.task); }
 
-  double speed() const { return demand_ > cores_ ? cores_ / demand_ : 1; }
+  double speed() const { return 1 / std::max({1.0, demand_ / cores_, traffic_ / memory_}); }
   void advance(double now) {
     virtual_ += (now - real_) * speed();
     busy_ += (now - real_) * std::min(cores_, demand_);
     real_ = now;
   }
 
-  const double cores_;
-  double real_ = 0, virtual_ = 0, demand_ = 0, busy_ = 0;
+  const double cores_, memory_;
+  double real_ = 0, virtual_ = 0, demand_ = 0, traffic_ = 0, busy_ = 0;
   std::unordered_map<Task, Entry> running_;
   std::vector<End> ends_;  // a heap
 };

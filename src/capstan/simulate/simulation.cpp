@@ -100,7 +100,7 @@ class Simulation {
     own_seconds_ = model_bytes_ / c_.bandwidth;
     server_seconds_ = shard_bytes_ / c_.server_bandwidth.value_or(c_.bandwidth);
     if (c_.machine) {
-      cores_.emplace(c_.machine->cores);
+      cores_.emplace(c_.machine->cores, c_.memory_rate);
       in_place_ = engine_.strategy().parks_all(c_.workers);
     }
     if (!round_.is_local())
@@ -209,7 +209,7 @@ class Simulation {
     worker.since = now_;
     const double work = worker.slowness * c_.compute.sample_sum(worker.random, steps_);
     if (cores_)
-      cores_->begin(w, now_, work, c_.machine->threads);
+      cores_->begin(w, now_, work, c_.machine->threads, c_.machine->traffic);
     else
       foresee(now_ + work, w, Happens::kComputed);
   }
@@ -352,7 +352,7 @@ class Simulation {
       if (order.work > 0) {
         serving_ = true;
         serving_since_ = now_;
-        cores_->begin(kServerTask, now_, order.work, 1);
+        cores_->begin(kServerTask, now_, order.work, 1, c_.memory_rate);
       } else if (workers_[order.worker].life == order.life &&
                  workers_[order.worker].phase == Phase::kQueued) {
         deliver(order.worker, now_);

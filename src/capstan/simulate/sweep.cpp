@@ -14,7 +14,9 @@ namespace {
 
 constexpr std::uint32_t kMost[] = {65536, 4096};  // by axis
 constexpr std::uint64_t kLeastRounds = 20;
-constexpr double kScales = 0.8;  // of linear
+constexpr std::uint64_t kTryPushes = 25'000;  // of a try that looks for the bottleneck
+constexpr double kScales = 0.8;               // of linear
+constexpr double kNearly = 0.97;              // of the most
 
 bool read(std::string_view text, std::uint32_t& value) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -23,10 +25,12 @@ bool read(std::string_view text, std::uint32_t& value) {
 
 std::string verdict(const Curve& curve, SweepRange::Axis axis) {
   const auto& last = curve.points.back();
-  const auto best = std::ranges::max_element(curve.points, {},
-                                             [](const Point& p) { return p.prediction.samples_per_second; });
-  auto out = fmt::format("at most {:.0f} samples/s, with {} {}", best->prediction.samples_per_second,
-                         best->at, axis == SweepRange::Axis::kWorkers ? "workers" : "servers");
+  const auto made = [](const Point& p) { return p.prediction.samples_per_second; };
+  const double most = made(*std::ranges::max_element(curve.points, {}, made));
+  const auto enough =
+      std::ranges::find_if(curve.points, [&](const Point& p) { return made(p) >= kNearly * most; });
+  auto out = fmt::format("at most {:.0f} samples/s, nearly so with {} {}", most, enough->at,
+                         axis == SweepRange::Axis::kWorkers ? "workers" : "servers");
   if (axis == SweepRange::Axis::kWorkers) {
     const auto bad =
         std::ranges::find_if(curve.points, [](const Point& p) { return p.efficiency < kScales; });
@@ -111,7 +115,7 @@ std::vector<Curve> sweep(const Cluster& cluster, const std::vector<std::string>&
       c.rounds = std::min(c.rounds, std::max(kLeastRounds, pushes / c.workers));
       Point point{value, simulate(c, std::move(made)), 0, {}};
       point.efficiency = efficiency(point.prediction, speed_alone(c, strategy));
-      point.bottleneck = find_bottleneck(c, strategy, point.prediction, pushes / 4);
+      point.bottleneck = find_bottleneck(c, strategy, point.prediction, std::min(pushes, kTryPushes));
       curve.points.push_back(std::move(point));
     }
     if (curve.points.empty()) throw UserError(curve.missing);  // an unknown one, too

@@ -1,0 +1,251 @@
+#include "capstan/cli/simulate_output.h"
+
+#include <algorithm>
+#include <numeric>
+#include <sstream>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "capstan/cli/output.h"
+#include "capstan/simulate/units.h"
+
+namespace capstan::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using simulate::Prediction;
+using simulate::quantile;
+using simulate::Spent;
+
+constexpr std::size_t kColumns = 80;
+
+// A strategy's spelling, in the first column; names are plain letters.
+std::string short_name(const std::string& name) {
+  constexpr std::size_t kMost = 18;
+  return name.size() <= kMost ? name : name.substr(0, kMost - 1) + "…";
+}
+
+double dropped(const Prediction& p) {
+  return p.pushes > 0 ? static_cast<double>(p.dropped) / static_cast<double>(p.pushes) : 0;
+}
+
+std::string percent(double part) {
+  return fmt::format("{:.1f}", 100 * part);
+}
+
+std::string number(double value) {
+  return fmt::format("{:.{}f}", value, value < 10 ? 2 : value < 100 ? 1 : 0);
+}
+
+// Within the terminal's columns, later lines indented.
+std::string wrapped(const std::string& text) {
+  std::istringstream in(text);
+  std::string out, word;
+  std::size_t column = 0;
+  while (in >> word) {
+    const auto width = static_cast<std::size_t>(
+        std::ranges::count_if(word, [](unsigned char c) { return (c & 0xc0) != 0x80; }));
+    if (column > 0 && column + 1 + width > kColumns) {
+      out += "\n  ";
+      column = 2;
+    } else if (column > 0) {
+      out += ' ';
+      ++column;
+    }
+    out += word;
+    column += width;
+  }
+  return out + "\n";
+}
+
+std::string cluster_text(const SimulatedJob& job) {
+  const auto& c = job.cluster;
+  const double bytes = static_cast<double>(c.elements) * sizeof(float);
+  auto out = fmt::format("{} ({}), {}, {}", job.model, simulate::bytes_text(bytes),
+                         counted(c.workers, "worker"), counted(c.servers, "server"));
+  if (c.machine)
+    out += fmt::format(", one machine of {:g} cores", c.machine->cores);
+  else
+    out +=
+        fmt::format(", links of {} and {}", simulate::rate_text(c.bandwidth), simulate::time_text(c.latency));
+  return out + fmt::format("; compute {}", c.compute.text());
+}
+
+report::Settings settings_of(const SimulatedJob& job, const simulate::SweepRange& range) {
+  const auto& c = job.cluster;
+  report::Settings out = {
+      {"model", fmt::format("{}, {}", job.model,
+                            simulate::bytes_text(static_cast<double>(c.elements) * sizeof(float)))}};
+  if (range.axis != simulate::SweepRange::Axis::kWorkers)
+    out.emplace_back("workers", fmt::format("{}", c.workers));
+  if (range.axis != simulate::SweepRange::Axis::kServers)
+    out.emplace_back("servers", fmt::format("{}", c.servers));
+  out.emplace_back("batch size", fmt::format("{}", c.batch));
+  out.emplace_back("compute", c.compute.text() + " s a batch");
+  if (c.machine)
+    out.emplace_back("cores", fmt::format("{:g}, {:g} of a worker", c.machine->cores, c.machine->threads));
+  out.emplace_back("bandwidth", simulate::rate_text(c.bandwidth));
+  if (c.server_bandwidth) out.emplace_back("of servers", simulate::rate_text(*c.server_bandwidth));
+  out.emplace_back("latency", simulate::time_text(c.latency));
+  out.emplace_back("memory rate", simulate::rate_text(c.memory_rate));
+  if (c.failures > 0)
+    out.emplace_back("failures", fmt::format("{:g} an hour and worker, back after {}", 3600 * c.failures,
+                                             simulate::time_text(c.repair)));
+  if (!job.slow_workers.empty()) out.emplace_back("slow workers", job.slow_workers);
+  if (!job.calibrated.empty()) out.emplace_back("calibrated", job.calibrated);
+  out.emplace_back("seed", fmt::format("{}", c.seed));
+  return out;
+}
+
+std::string tables(const std::vector<SimulatedResult>& results) {
+  std::string out;
+  out += fmt::format("\n{:<19}{:>10}{:>10}{:>9}{:>21}{:>10}\n", "strategy", "samples/s", "updates/s",
+                     "linear %", "stale avg/p50/99/max", "dropped %");
+  for (const auto& [p, efficiency, bottleneck, relief] : results) {
+    const auto stale = fmt::format("{}/{}/{}/{}", number(p.staleness_mean), quantile(p.staleness, 0.5),
+                                   quantile(p.staleness, 0.99), p.staleness_max);
+    out += fmt::format("{:<19}{:>10}{:>10}{:>9}{:>21}{:>10}\n", short_name(p.strategy),
+                       number(p.samples_per_second), number(p.updates_per_second), percent(efficiency), stale,
+                       percent(dropped(p)));
+  }
+  out += fmt::format("\n{:<19}{:>8}{:>8}{:>9}{:>11}{:>8}{:>8}{:>8}\n", "workers' time, %", "compute", "cores",
+                     "own link", "srv. links", "update", "others", "down");
+  for (const auto& r : results) {
+    const auto& p = r.prediction;
+    const auto part = [&](Spent what) { return percent(p.part(what)); };
+    out +=
+        fmt::format("{:<19}{:>8}{:>8}{:>9}{:>11}{:>8}{:>8}{:>8}\n", short_name(p.strategy),
+                    part(Spent::kCompute), part(Spent::kCores), part(Spent::kOwnLink),
+                    part(Spent::kServerLink), part(Spent::kUpdate), part(Spent::kOthers), part(Spent::kDown));
+  }
+  out += fmt::format("\n{:<19}{:>9}{:>9}{:>9}{:>11}{:>11}{:>11}\n", "servers busy, %", "in", "out", "update",
+                     "pushed", "pulled", "predicted");
+  for (const auto& r : results) {
+    const auto& p = r.prediction;
+    out +=
+        fmt::format("{:<19}{:>9}{:>9}{:>9}{:>11}{:>11}{:>11}\n", short_name(p.strategy), percent(p.incoming),
+                    percent(p.outgoing), percent(p.updating), simulate::bytes_text(p.pushed_bytes),
+                    simulate::bytes_text(p.pulled_bytes), simulate::time_text(p.seconds));
+  }
+  out += "\n";
+  for (const auto& r : results)
+    out += wrapped(fmt::format("{}: bottleneck: {}{}", r.prediction.strategy, r.bottleneck.sentence,
+                               r.relief.empty() ? "" : ", " + r.relief));
+  return out;
+}
+
+// At most 32 classes of the same width.
+Json json_of(const simulate::Histogram& histogram) {
+  constexpr std::size_t kClasses = 32;
+  const auto width = std::max<std::size_t>(1, (histogram.size() + kClasses - 1) / kClasses);
+  auto out = Json::array();
+  for (std::size_t from = 0; from < histogram.size(); from += width) {
+    const auto end = std::min(histogram.size(), from + width);
+    const auto begin = histogram.begin() + static_cast<std::ptrdiff_t>(from);
+    const auto count =
+        std::accumulate(begin, histogram.begin() + static_cast<std::ptrdiff_t>(end), std::uint64_t{0});
+    out.push_back({{"from", from}, {"to", end - 1}, {"pushes", count}});
+  }
+  return out;
+}
+
+Json json_of(const Prediction& p, double efficiency, const simulate::Bottleneck& bottleneck) {
+  Json time;
+  for (std::size_t i = 0; i < simulate::kSpentCount; ++i)
+    time[simulate::name(static_cast<Spent>(i))] = p.spent[i];
+  return {{"strategy", p.strategy},
+          {"workers", p.workers},
+          {"samples_per_second", p.samples_per_second},
+          {"updates_per_second", p.updates_per_second},
+          {"scaling_efficiency", efficiency},
+          {"seconds", p.seconds},
+          {"updates", p.updates},
+          {"pushes", p.pushes},
+          {"dropped_pushes", p.dropped},
+          {"failures", p.failures},
+          {"lost_rounds", p.lost_rounds},
+          {"bytes_pushed", p.pushed_bytes},
+          {"bytes_pulled", p.pulled_bytes},
+          {"staleness_mean", p.staleness_mean},
+          {"staleness_p50", quantile(p.staleness, 0.5)},
+          {"staleness_p99", quantile(p.staleness, 0.99)},
+          {"staleness_max", p.staleness_max},
+          {"staleness_histogram", json_of(p.staleness)},
+          {"server_busy", {{"incoming", p.incoming}, {"outgoing", p.outgoing}, {"update", p.updating}}},
+          {"cores_busy", p.cores},
+          {"worker_time", time},
+          {"bottleneck", simulate::name(bottleneck.limit)},
+          {"bottleneck_text", bottleneck.sentence}};
+}
+
+}  // namespace
+
+std::string simulation_text(const SimulatedJob& job, const std::vector<SimulatedResult>& results) {
+  auto out = wrapped(cluster_text(job));
+  if (!job.calibrated.empty()) out += wrapped(job.calibrated);
+  return out + tables(results);
+}
+
+std::string simulation_json(const SimulatedJob& job, const std::vector<SimulatedResult>& results) {
+  Json out{{"ok", true}, {"model", job.model}, {"predictions", Json::array()}};
+  for (const auto& r : results) {
+    out["predictions"].push_back(json_of(r.prediction, r.efficiency, r.bottleneck));
+    if (!r.relief.empty()) out["predictions"].back()["relief"] = r.relief;
+  }
+  return json_line(out);
+}
+
+std::string sweep_text(const simulate::SweepRange& range, const std::vector<simulate::Curve>& curves) {
+  std::string out;
+  for (const auto& curve : curves) {
+    out += fmt::format("{}\n{:<10}{:>12}{:>11}{:>10}{:>12}  {}\n", curve.strategy, range.name(), "samples/s",
+                       "updates/s", "linear %", "stale avg", "limited by");
+    for (const auto& p : curve.points)
+      out +=
+          fmt::format("{:<10}{:>12}{:>11}{:>10}{:>12}  {}\n", p.at, number(p.prediction.samples_per_second),
+                      number(p.prediction.updates_per_second), percent(p.efficiency),
+                      number(p.prediction.staleness_mean), simulate::name(p.bottleneck.limit));
+    if (!curve.missing.empty()) out += wrapped("left out: " + curve.missing);
+    out += "\n";
+  }
+  for (const auto& curve : curves) out += wrapped(curve.strategy + ": " + curve.verdict);
+  return out;
+}
+
+std::string sweep_json(const SimulatedJob& job, const simulate::SweepRange& range,
+                       const std::vector<simulate::Curve>& curves, const std::string& page) {
+  Json out{{"ok", true}, {"model", job.model}, {"sweep", range.name()}, {"curves", Json::array()}};
+  for (const auto& curve : curves) {
+    auto points = Json::array();
+    for (const auto& p : curve.points) {
+      points.push_back(json_of(p.prediction, p.efficiency, p.bottleneck));
+      points.back()[range.name()] = p.at;
+    }
+    out["curves"].push_back({{"strategy", curve.strategy}, {"verdict", curve.verdict}, {"points", points}});
+    if (!curve.missing.empty()) out["curves"].back()["missing"] = curve.missing;
+  }
+  out["page"] = page;
+  return json_line(out);
+}
+
+report::Scaling sweep_page(const SimulatedJob& job, const simulate::SweepRange& range,
+                           const std::vector<simulate::Curve>& curves) {
+  report::Scaling out;
+  std::vector<std::string> names;
+  for (const auto& curve : curves) {
+    names.push_back(curve.strategy);
+    auto& shown = out.curves.emplace_back(report::Scaling::Curve{curve.strategy, {}, curve.verdict});
+    for (const auto& p : curve.points)
+      shown.points.push_back({static_cast<double>(p.at), p.prediction.samples_per_second, p.efficiency,
+                              p.prediction.staleness_mean, dropped(p.prediction),
+                              simulate::name(p.bottleneck.limit)});
+  }
+  out.axis = range.name();
+  out.title = fmt::format("{} on {} to {} {}: {}", job.model, range.values.front(), range.values.back(),
+                          range.name(), fmt::join(names, ", "));
+  out.settings = settings_of(job, range);
+  return out;
+}
+
+}  // namespace capstan::cli
