@@ -20,6 +20,8 @@ TEST(Simulate, PrintsAllOfAPredictionAsOneObject) {
   EXPECT_EQ(run.exit_code(), 0) << run.errors();
   const auto result = run.json();
   EXPECT_EQ(result["ok"], true);
+  EXPECT_EQ(result["cluster"]["bytes"], 4'000'000);
+  EXPECT_EQ(result["cluster"]["bandwidth"], 1e8);
   ASSERT_EQ(result["predictions"].size(), 2u);
   for (const auto& p : result["predictions"]) {
     EXPECT_NEAR(p["samples_per_second"].get<double>(), 10 / 0.202, 1e-6);

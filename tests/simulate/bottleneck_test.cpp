@@ -71,6 +71,15 @@ TEST(Bottleneck, IsTheSlowWorkerForWhomAllWait) {
   EXPECT_EQ(of(c, "async").limit, Limit::kComputing);
 }
 
+TEST(Bottleneck, IsWhatHelpsMostOfSeveral) {
+  auto c = plain(8);
+  c.slowness = {{2, 3}};
+  c.memory_rate = 12 * 4e6 / 0.4;  // 0.3 s of the slowest worker, 0.4 s of the update
+  const auto b = of(c, "sync");
+  EXPECT_EQ(b.limit, Limit::kUpdates);
+  EXPECT_NEAR(b.gain, 0.7 / 0.3, 1e-6);
+}
+
 TEST(Bottleneck, IsTheCoresWhereWorkersShareThem) {
   auto c = plain(4);
   c.machine = SharedMachine{2, 1, 0};

@@ -56,6 +56,17 @@ TEST(Distribution, MomentsAreThoseOfTheSamples) {
   }
 }
 
+TEST(Distribution, AroundAMeanKeepsIt) {
+  Random random(7);
+  const auto d = Distribution::around(0.3, 0.4);
+  std::vector<double> x(400'000);
+  for (auto& v : x) v = d.sample(random);
+  EXPECT_NEAR(mean_of(x), 0.3, 0.003);
+  for (auto& v : x) v = std::log(v);
+  EXPECT_NEAR(deviation_of(x), 0.4, 0.004);
+  EXPECT_EQ(Distribution::around(0.3, 0).text(), "constant(0.3)");
+}
+
 TEST(Distribution, SumsOfFewAndManyHaveTheMomentsOfSums) {
   for (const std::uint64_t count : {1, 10, 16, 17, 500}) {
     Random random(3);

@@ -40,7 +40,7 @@ struct Flags {
   std::string sweep;
   std::filesystem::path html = "simulate.html";
   std::filesystem::path calibrate;
-  double cores = 0;
+  double cores = 0, spread = 0;
   std::optional<double> threads;
   std::optional<std::uint32_t> batch, state_tensors;
   std::uint64_t steps = 0;
@@ -119,7 +119,7 @@ void calibrate(Flags& flags) {
     // So many threads are so many times as fast as one, and a batch takes as long as it has samples.
     const double scale =
         c.batch / static_cast<double>(run.batch) * (flags.cores > 0 ? run.threads / threads : 1);
-    c.compute = simulate::Distribution::constant(run.compute * scale);
+    c.compute = simulate::Distribution::around(run.compute * scale, flags.spread);
   }
   flags.threads = threads;
   if (flags.cores > 0 && flags.latency.empty() && run.exchange > 0) {
@@ -145,7 +145,10 @@ void finish(Flags& flags) {
   c.batch = flags.batch.value_or(c.batch);
   c.state_tensors = flags.state_tensors.value_or(c.state_tensors);
   c.slowness = parse_slow_workers(flags.job.slow_workers, flags.sweep.empty() ? c.workers : kMostWorkers);
-  if (!flags.calibrate.empty()) calibrate(flags);
+  if (!flags.calibrate.empty())
+    calibrate(flags);
+  else if (flags.spread > 0)
+    throw UserError("--spread needs --calibrate; otherwise say --compute \"lognormal(median,sigma)\"");
 
   if (flags.job.model.empty()) flags.job.model = "resnet50";
   if (c.elements == 0) c.elements = layouts::network_layout(flags.job.model).size();
@@ -296,6 +299,11 @@ int run_simulate(const Arguments& arguments) {
   app.add_option("--calibrate", flags.calibrate,
                  "Take times, model and batch size from a run's folder; best from one of 1 worker")
       ->type_name("RUN")
+      ->group("Machines");
+  app.add_option("--spread", flags.spread,
+                 "With --calibrate: how much batches differ, the sigma of a lognormal distribution")
+      ->check(number_in(0, 5))
+      ->capture_default_str()
       ->group("Machines");
   text("--sweep", flags.sweep, "Draw the curve over workers=1..4096 or servers=1..64, by doubling", "RANGE",
        "Sweep");

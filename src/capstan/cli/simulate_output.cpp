@@ -179,6 +179,23 @@ Json json_of(const Prediction& p, double efficiency, const simulate::Bottleneck&
           {"bottleneck_text", bottleneck.sentence}};
 }
 
+// In bytes, seconds and their ratios; what has no limit is null.
+Json json_of(const SimulatedJob& job) {
+  const auto& c = job.cluster;
+  Json out{{"model", job.model},           {"bytes", c.elements * sizeof(float)},
+           {"workers", c.workers},         {"servers", c.servers},
+           {"batch_size", c.batch},        {"compute", c.compute.text()},
+           {"bandwidth", c.bandwidth},     {"latency", c.latency},
+           {"memory_rate", c.memory_rate}, {"failures_per_second", c.failures},
+           {"repair", c.repair},           {"seed", c.seed}};
+  if (c.machine) {
+    out["cores"] = c.machine->cores;
+    out["threads"] = c.machine->threads;
+  }
+  if (!job.calibrated.empty()) out["calibrated"] = job.calibrated;
+  return out;
+}
+
 }  // namespace
 
 std::string simulation_text(const SimulatedJob& job, const std::vector<SimulatedResult>& results) {
@@ -188,7 +205,7 @@ std::string simulation_text(const SimulatedJob& job, const std::vector<Simulated
 }
 
 std::string simulation_json(const SimulatedJob& job, const std::vector<SimulatedResult>& results) {
-  Json out{{"ok", true}, {"model", job.model}, {"predictions", Json::array()}};
+  Json out{{"ok", true}, {"cluster", json_of(job)}, {"predictions", Json::array()}};
   for (const auto& r : results) {
     out["predictions"].push_back(json_of(r.prediction, r.efficiency, r.bottleneck));
     if (!r.relief.empty()) out["predictions"].back()["relief"] = r.relief;
@@ -215,7 +232,7 @@ std::string sweep_text(const simulate::SweepRange& range, const std::vector<simu
 
 std::string sweep_json(const SimulatedJob& job, const simulate::SweepRange& range,
                        const std::vector<simulate::Curve>& curves, const std::string& page) {
-  Json out{{"ok", true}, {"model", job.model}, {"sweep", range.name()}, {"curves", Json::array()}};
+  Json out{{"ok", true}, {"cluster", json_of(job)}, {"sweep", range.name()}, {"curves", Json::array()}};
   for (const auto& curve : curves) {
     auto points = Json::array();
     for (const auto& p : curve.points) {

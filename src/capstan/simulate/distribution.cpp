@@ -96,6 +96,11 @@ Distribution Distribution::parse(const std::string& what, const std::string& tex
   return {form->kind, numbers[0], numbers[1]};
 }
 
+Distribution Distribution::around(double mean, double sigma) {
+  if (sigma == 0) return constant(mean);
+  return {Kind::kLognormal, mean / std::exp(sigma * sigma / 2), sigma};
+}
+
 double Distribution::sample(Random& random) const {
   switch (kind_) {
     case Kind::kConstant:

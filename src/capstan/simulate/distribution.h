@@ -14,6 +14,8 @@ class Distribution {
   // "uniform(a,b)", "exponential(mean)", "normal(mean,sd)" without what would be negative. Throws UserError.
   static Distribution parse(const std::string& what, const std::string& text);
   static Distribution constant(double seconds) { return {Kind::kConstant, seconds, 0}; }
+  // The lognormal one of this mean; constant where sigma is 0.
+  static Distribution around(double mean, double sigma);
 
   double sample(Random& random) const;
   // The sum of so many samples; of many, by the normal distribution that it approaches.

@@ -41,9 +41,11 @@ struct Event {
   Happens what;
 };
 
-bool later(const Event& a, const Event& b) {
-  return a.time > b.time || (a.time == b.time && a.order > b.order);
-}
+struct Later {
+  bool operator()(const Event& a, const Event& b) const {
+    return a.time > b.time || (a.time == b.time && a.order > b.order);
+  }
+};
 
 // A link on which everything waits for what came before. Its bytes may still be on their way while it is
 // asked for: `arrival` is when the first one is there. Askers come in order of arrival.
@@ -129,7 +131,7 @@ class Simulation {
 
   void foresee(double time, std::uint32_t worker, Happens what) {
     queue_.push_back({time, ++order_, worker, workers_[worker].life, what});
-    std::push_heap(queue_.begin(), queue_.end(), later);
+    std::push_heap(queue_.begin(), queue_.end(), Later());
   }
 
   void set_clock(double now) {
@@ -156,7 +158,7 @@ class Simulation {
       else
         computed(task);
     } else {
-      std::pop_heap(queue_.begin(), queue_.end(), later);
+      std::pop_heap(queue_.begin(), queue_.end(), Later());
       const auto event = queue_.back();
       queue_.pop_back();
       set_clock(event.time);
