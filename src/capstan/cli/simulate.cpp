@@ -80,12 +80,14 @@ std::map<std::uint32_t, double> parse_slow_workers(const std::string& text, std:
   return out;
 }
 
-// Shows how far a long simulation is, where somebody looks.
+// Shows how far a long simulation is: on a terminal one line that changes, elsewhere a line now and then.
 class Notice {
  public:
   void show(const std::string& line) {
-    if (!terminal_ || SteadyClock::now() - last_ < std::chrono::milliseconds(100)) return;
+    if (SteadyClock::now() - last_ < (terminal_ ? std::chrono::milliseconds(100) : std::chrono::seconds(5)))
+      return;
     last_ = SteadyClock::now();
+    if (!terminal_) return say(line);
     fmt::print(stderr, "\r\033[K{}", line);
     std::fflush(stderr);
     shown_ = true;

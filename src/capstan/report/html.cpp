@@ -66,9 +66,10 @@ dd { margin: 0; overflow-wrap: anywhere; }
 </style>
 )";
 
-// After the colours of Okabe and Ito, which people who confuse red and green can tell apart; bright enough
-// for a dark page.
-constexpr const char* kColours[] = {"#2f8fd0", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00"};
+// The first six after the colours of Okabe and Ito, which people who confuse red and green can tell apart;
+// all bright enough for a dark page.
+constexpr const char* kColours[] = {"#2f8fd0", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00",
+                                    "#9a7fd1", "#a6862d", "#7fb800", "#e7468a", "#2aa5a0", "#8a94a3"};
 
 constexpr const char* kScriptBegin = R"(<script>
 const data = JSON.parse(document.getElementById('data').textContent);

@@ -82,8 +82,7 @@ std::string description(Limit limit, const Cluster& c, const Prediction& p) {
     case Limit::kCores:
       return fmt::format("the machine's {:g} cores ({} busy)", c.machine->cores, percent(p.cores));
     case Limit::kFailures:
-      return fmt::format("failures ({} of them, workers down {} of the time)", p.failures,
-                         percent(p.part(Spent::kDown)));
+      return fmt::format("failures ({} of them, {} rounds lost)", p.failures, p.lost_rounds);
     case Limit::kComputing:
       break;
   }
