@@ -53,6 +53,14 @@ TEST(Sweep, FollowsTheLineUntilTheLinkIsFull) {
   EXPECT_THAT(curves[0].verdict, HasSubstr("Bottleneck at 32: the servers' links"));
 }
 
+TEST(Sweep, SaysWhereNothingScales) {
+  auto c = plain();
+  c.bandwidth = 1e8;
+  c.compute = Distribution::constant(0.001);
+  const auto curves = sweep(c, {"async"}, SweepRange::parse("workers=4..8"), 1000, {});
+  EXPECT_THAT(curves[0].verdict, HasSubstr("nowhere more than 80 % of linear. Bottleneck at 8:"));
+}
+
 TEST(Sweep, LeavesOutWhatAStrategyCannotDo) {
   const auto curves = sweep(plain(), {"batch:4", "sync"}, SweepRange::parse("workers=1..8"), 1000, {});
   ASSERT_EQ(curves[0].points.size(), 2u);

@@ -79,7 +79,7 @@ struct Worker {
   Phase phase = Phase::kComputing;
   std::uint32_t life = 0;
   double since = 0;     // begin of the phase
-  double released = 0;  // kReceiving: when the servers' work was done …
+  double released = 0;  // kReceiving: when the work of servers before it was done
   double slowness = 1;
   Version version;       // of its weights
   Version next_version;  // of the weights on their way
@@ -372,9 +372,7 @@ class Simulation {
   // Weights leave the servers at `time`, which is not before that of any earlier delivery.
   void deliver(std::uint32_t w, double time) {
     auto& worker = workers_[w];
-    if (cores_) book_phase(worker, w);
-    worker.phase = Phase::kReceiving;
-    if (cores_) worker.since = now_;
+    worker.phase = Phase::kReceiving;  // since it was released: its booking tells the two apart
     worker.released = time;
     double there = time + c_.latency;
     if (!in_place_) {

@@ -32,15 +32,12 @@ std::string verdict(const Curve& curve, SweepRange::Axis axis) {
   auto out = fmt::format("at most {:.0f} samples/s, nearly so with {} {}", most, enough->at,
                          axis == SweepRange::Axis::kWorkers ? "workers" : "servers");
   if (axis == SweepRange::Axis::kWorkers) {
-    const auto bad =
-        std::ranges::find_if(curve.points, [](const Point& p) { return p.efficiency < kScales; });
-    if (bad == curve.points.end())
-      out += fmt::format("; scales to the end, where {:.0f} % of linear are left", 100 * last.efficiency);
-    else if (bad == curve.points.begin())
-      out += "; below 80 % of linear from the beginning";
+    const auto scales = [](const Point& p) { return p.efficiency >= kScales; };
+    const auto good = std::find_if(curve.points.rbegin(), curve.points.rend(), scales);
+    if (good == curve.points.rend())
+      out += fmt::format("; nowhere more than {:.0f} % of linear", 100 * kScales);
     else
-      out += fmt::format("; scales to {} workers ({:.0f} % of linear)", (bad - 1)->at,
-                         100 * (bad - 1)->efficiency);
+      out += fmt::format("; scales to {} workers ({:.0f} % of linear)", good->at, 100 * good->efficiency);
   }
   return out + fmt::format(". Bottleneck at {}: {}", last.at, last.bottleneck.sentence);
 }
@@ -99,7 +96,6 @@ std::vector<Curve> sweep(const Cluster& cluster, const std::vector<std::string>&
   std::size_t done = 0;
   for (const auto& strategy : strategies) {
     Curve curve{strategy, {}, "", ""};
-    std::string why;
     for (const auto value : range.values) {
       if (watch) watch(done, all, fmt::format("{}, {} {}", strategy, value, range.name()));
       ++done;
