@@ -73,11 +73,23 @@ TEST_F(ByHand, AFollowerMayStartFirst) {
   EXPECT_EQ(follower.exit_code(), 0) << follower.errors();
 }
 
+// Has the process said what a signal means to it? Loading libtorch comes before that, and may take long.
+bool minds(pid_t pid, int signal) {
+  const auto status = text_of("/proc/" + std::to_string(pid) + "/status");
+  const auto at = status.find("SigBlk:");
+  return at != std::string::npos &&
+         (std::stoull(status.substr(at + 7), nullptr, 16) >> (signal - 1) & 1) == 1;
+}
+
 TEST_F(ByHand, AWorkerThatWaitsIsInterrupted) {
   auto nobody = work("127.0.0.1:1");
   auto server = serve({"--workers=2"});
   auto joined = work(address_of(server));
-  std::this_thread::sleep_for(std::chrono::seconds(2));  // time to load libtorch and to join
+  for (auto* worker : {&nobody, &joined}) {
+    for (int i = 0; i < 600 && !minds(worker->child().pid(), SIGTERM); ++i)
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  }
+  std::this_thread::sleep_for(std::chrono::seconds(1));  // time to join
   for (auto* worker : {&nobody, &joined}) {
     worker->child().signal(SIGTERM);
     EXPECT_EQ(worker->exit_code(20), 130) << worker->errors();

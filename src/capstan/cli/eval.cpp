@@ -248,6 +248,7 @@ int run_eval(const Arguments& arguments) {
   add_transport_flags(app, options.job);
   app.add_option("--checkpoint-every", options.job.checkpoint_every);
   app.add_option("--keep", options.job.keep);
+  app.add_option("--slow-worker", options.job.slow_workers);
   const std::set<std::string> of_use = {"network", "dataset",    "data-dir", "num-classes", "image-size",
                                         "device",  "enable-gpu", "threads",  "strict",      "loader-threads"};
   for (auto* option : app.get_options()) {

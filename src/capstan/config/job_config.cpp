@@ -220,8 +220,6 @@ std::string JobConfig::to_toml() const {
                                    setting("workers", workers),
                                    setting("servers", servers),
                                    setting("strategy", strategy),
-                                   setting("switch", switches),
-                                   setting("slow-worker", slow_workers),
                                    setting("batch-size", batch_size),
                                    setting("epochs", epochs),
                                    setting("max-steps", max_steps),
@@ -232,6 +230,8 @@ std::string JobConfig::to_toml() const {
                                    setting("transport", transport),
                                    setting("checkpoint-every", checkpoint_every),
                                    setting("keep", keep)};
+  if (!switches.empty()) settings.push_back(setting("switch", switches));
+  if (!slow_workers.empty()) settings.push_back(setting("slow-worker", slow_workers));
   add_model_settings(settings, *this);
   const auto rule = optimizer_settings(optimizer);
   settings.insert(settings.end(), rule.begin(), rule.end());
