@@ -237,6 +237,10 @@ void Server::carry_out(const wire::ApplyOrder& order) {
   if ((contributions.empty() && !order.folded) || (order.folded && !has_folded_))
     return on_leader_lost(Status::malformed("it ordered an update of nothing"));
   const UpdateRule rule{order.rule, order.rate, order.strength};
+  const bool adapts = rule.kind == UpdateRule::Kind::kCompensateAdaptive;
+  const bool compensates = adapts || rule.kind == UpdateRule::Kind::kCompensate;
+  if ((compensates && contributions.size() != 1) || (adapts && !adaptive_))
+    return on_leader_lost(Status::malformed("it ordered an update that this job's strategy does not make"));
   executor_->apply(order.before, rule, std::move(contributions), order.folded, std::move(owners),
                    [this, order] {
                      last_update_at_ = SteadyClock::now();
