@@ -146,6 +146,11 @@ TEST(Resume, WithoutServersGivesTheBitsOfARunThatWasNotEnded) {
                        {By::kInterrupt, By::kKill});
 }
 
+TEST(Resume, OfAllreduceGivesTheBitsOfARunThatWasNotEnded) {
+  expect_the_same_bits({"--strategy=allreduce", "--workers=2", "--epochs=15", "--checkpoint-every=20"},
+                       {By::kInterrupt, By::kKill});
+}
+
 // ---- on other machines ----
 
 TEST(Resume, OnOtherNumbersOfWorkersAndServersTrainsEverySampleOfEveryEpochOnce) {

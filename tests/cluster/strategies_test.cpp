@@ -48,6 +48,29 @@ TEST(Strategies, MakeAsManyUpdatesAsTheyAreTo) {
   }
 }
 
+// In times the model's size, for four workers and SGD with momentum.
+TEST(Strategies, AreEstimatedWithoutRunning) {
+  struct Case {
+    const char* strategy;
+    double servers, worker, moved;
+  };
+  const Case cases[] = {{"single", 0, 3, 0},    {"allreduce", 0, 3, 6}, {"sync", 2, 1, 8},
+                        {"async", 2, 2, 2},     {"batch:2", 2, 2, 4},   {"dc-asgd-a", 3, 2, 2},
+                        {"local-sgd", 1, 3, 8}, {"easgd", 1, 4, 2},     {"diloco", 2, 3, 8}};
+  const Folder folder;
+  for (const auto& c : cases) {
+    SCOPED_TRACE(c.strategy);
+    Program run(folder, train(folder / "run", {"--workers=4", "--dry-run", "--optimizer=sgd",
+                                               std::string("--strategy=") + c.strategy}));
+    ASSERT_EQ(run.exit_code(), 0) << run.errors();
+    const auto json = run.json();
+    const double model = 4 * json["parameters"].get<double>();
+    EXPECT_NEAR(json["server_bytes"].get<double>() / model, c.servers, 0.01);
+    EXPECT_NEAR(json["worker_bytes"].get<double>() / model, c.worker, 0.01);
+    EXPECT_NEAR(json["bytes_per_step"].get<double>() / model, c.moved, 0.01);
+  }
+}
+
 TEST(Strategies, BackupDropsWhatComesLateAndSaysSo) {
   const Folder folder;
   Program run(folder, train(folder / "run", {"--workers=3", "--strategy=backup:1", "--max-steps=30",

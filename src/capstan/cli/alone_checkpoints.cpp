@@ -18,9 +18,11 @@ checkpoint::CheckpointOptions options_of(const TrainContext& context) {
 
 }  // namespace
 
-AloneCheckpoints::AloneCheckpoints(const TrainContext& context, const optimizer::Optimizer& rule)
+AloneCheckpoints::AloneCheckpoints(const TrainContext& context, const optimizer::Optimizer& rule,
+                                   std::uint32_t workers)
     : context_(context),
       rule_(rule),
+      workers_(workers),
       background_([this](std::function<void()> function) {
         const std::lock_guard lock(mutex_);
         delivered_.push_back(std::move(function));
@@ -29,17 +31,18 @@ AloneCheckpoints::AloneCheckpoints(const TrainContext& context, const optimizer:
   checkpoint::mark_running(context.folder.path());
 }
 
-std::optional<training::SingleStart> AloneCheckpoints::start() const {
-  if (!context_.resume) return {};
-  const auto& [folder, manifest] = *context_.resume;
-  return training::SingleStart{
-      manifest.version, manifest.legs, checkpoint::load_statistics(folder, manifest),
-      [this](std::span<float> weights, std::vector<std::span<float>> state) {
-        std::vector<checkpoint::NamedArray> arrays = {{"weights", weights}};
-        const auto names = rule_.state_names();
-        for (std::size_t i = 0; i < state.size(); ++i) arrays.push_back({names[i], state[i]});
-        checkpoint::load(context_.resume->folder, context_.resume->manifest, {0, weights.size()}, arrays);
-      }};
+std::optional<training::SingleStart> single_start(const std::optional<checkpoint::Found>& resume,
+                                                  const optimizer::Optimizer& rule) {
+  if (!resume) return {};
+  return training::SingleStart{resume->manifest.version, resume->manifest.legs,
+                               checkpoint::load_statistics(resume->folder, resume->manifest),
+                               [from = *resume, names = rule.state_names()](
+                                   std::span<float> weights, std::vector<std::span<float>> state) {
+                                 std::vector<checkpoint::NamedArray> arrays = {{"weights", weights}};
+                                 for (std::size_t i = 0; i < state.size(); ++i)
+                                   arrays.push_back({names[i], state[i]});
+                                 checkpoint::load(from.folder, from.manifest, {0, weights.size()}, arrays);
+                               }};
 }
 
 void AloneCheckpoints::updated(const training::SingleState& state) {
@@ -81,7 +84,7 @@ void AloneCheckpoints::begin(const training::SingleState& state) {
   m.samples = context_.dataset.train->count();
   m.seed = context_.config.seed;
   m.trained_samples += state.samples;
-  m.legs.push_back({context_.config.batch_size, {state.steps}});
+  m.legs.push_back({context_.config.batch_size, std::vector(workers_, state.steps)});
   checkpointer_.begin(std::move(m), 1);
 
   const auto snapshot = std::make_shared<checkpoint::Snapshot>(

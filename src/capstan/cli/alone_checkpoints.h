@@ -13,10 +13,9 @@ namespace capstan::cli {
 // The checkpoints of a run without servers, written while it goes on. Use from the training thread.
 class AloneCheckpoints {
  public:
-  AloneCheckpoints(const TrainContext& context, const optimizer::Optimizer& rule);
+  // `workers` divide every step among them.
+  AloneCheckpoints(const TrainContext& context, const optimizer::Optimizer& rule, std::uint32_t workers);
 
-  // What the run begins with; nothing for a new one.
-  std::optional<training::SingleStart> start() const;
   void updated(const training::SingleState& state);
   // Writes the last one and waits for it.
   void ended(const training::SingleState& state);
@@ -32,11 +31,16 @@ class AloneCheckpoints {
 
   const TrainContext& context_;
   const optimizer::Optimizer& rule_;
+  const std::uint32_t workers_;
   std::string end_error_;
   std::mutex mutex_;  // guards what follows
   std::deque<std::function<void()>> delivered_;
   checkpoint::Background background_;
   checkpoint::Checkpointer checkpointer_;
 };
+
+// What a run begins with; nothing for a new one. `rule` names the arrays of the optimizer's state.
+std::optional<training::SingleStart> single_start(const std::optional<checkpoint::Found>& resume,
+                                                  const optimizer::Optimizer& rule);
 
 }  // namespace capstan::cli

@@ -77,7 +77,8 @@ int bench_wire(const Arguments& arguments) {
     return kSuccess;
   }
   options.job.optimizer.lr = 0.01;
-  if (options.job.is_single()) throw UserError("bench wire measures servers: --strategy single has none");
+  if (!options.job.has_servers())
+    throw UserError(fmt::format("bench wire measures servers: --strategy {} has none", options.job.strategy));
   options.job.validate();
   Interrupts interrupts;
   const auto result = bench::run_wire(options, say, [&] { return interrupts.count() > 0; });

@@ -247,10 +247,11 @@ int run_compare(const Arguments& arguments) {
       "Every other flag is one of capstan train, for all runs. Each run passes over the\n"
       "same samples as often, with the same seed. --batch-size is per worker: an update\n"
       "of sync is made of one batch of each worker, one of single (a process with all\n"
-      "cores) or async of one batch. Speed-up compares samples/s with those of single,\n"
-      "whose clock stands while it evaluates; the others evaluate as they train.\n",
+      "cores) or async of one batch. Speed-up compares samples/s with those of single.\n"
+      "Its clock, and allreduce's, stand still while they evaluate; the others evaluate\n"
+      "as they train.\n",
       "compare");
-  app.add_option("--strategies", flags.strategies, "single, sync, async, async:damped, batch:K")
+  app.add_option("--strategies", flags.strategies, "Any, as capstan train --strategy help lists them")
       ->capture_default_str();
   app.add_option("--target-accuracy", flags.target_accuracy,
                  "Also tell when the test accuracy was first that high, 0 to 1")

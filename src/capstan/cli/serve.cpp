@@ -122,8 +122,9 @@ int run_serve(const Arguments& arguments) {
   app.add_flag("--json", options.json, "Print the result as one JSON object");
   app.add_flag("--verbose,-v", options.verbose, "Log who joins and leaves");
   if (!parse_flags(app, arguments)) return kSuccess;
-  if (options.job.is_single())
-    throw UserError("strategy single has no server: use capstan train --strategy single");
+  if (!options.job.has_servers())
+    throw UserError(
+        fmt::format("strategy {0} has no server: use capstan train --strategy {0}", options.job.strategy));
 
   Interrupts interrupts;
   const auto log =

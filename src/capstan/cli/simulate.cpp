@@ -321,7 +321,9 @@ int run_simulate(const Arguments& arguments) {
 
   const auto strategies = split("--strategy", flags.strategies);
   for (const auto& strategy : strategies) {
-    if (strategy == "single") throw UserError("single has no servers to simulate: see sync with --workers 1");
+    if (strategy == "single" || strategy == "allreduce")
+      throw UserError(fmt::format("{} has no servers to simulate: see sync{}", strategy,
+                                  strategy == "single" ? " with --workers 1" : ""));
     // In a sweep, with as many workers as there will be at most.
     const auto range =
         flags.sweep.empty() ? simulate::SweepRange{} : simulate::SweepRange::parse(flags.sweep);

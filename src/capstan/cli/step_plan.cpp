@@ -24,7 +24,7 @@ double StepPlan::epoch_of(Version version) const {
 StepPlan plan_steps(const config::JobConfig& config, std::uint64_t samples,
                     const checkpoint::Manifest* from) {
   const auto workers = config.is_single() ? 1 : config.workers;
-  const auto job = config.is_single() ? strategy::parse_plan("sync", 1) : config.plan();
+  const auto job = config.has_servers() ? config.plan() : strategy::parse_plan("sync", workers);
   const auto round = job.first->round();
   // Rounds of a worker after so many of its epochs and steps; what remains at the end is a round too.
   const auto rounds = [&](std::uint64_t epochs, std::uint64_t steps) {

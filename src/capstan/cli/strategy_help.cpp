@@ -14,6 +14,8 @@ bool asks_for_strategies(const Arguments& arguments) {
                      (flag != arguments.end() && flag + 1 != arguments.end() && *(flag + 1) == "help");
   if (!asked) return false;
   fmt::print("{:<28}{}\n", "single", "one process, no server: what all others are compared with");
+  fmt::print("{:<28}{}\n", "allreduce",
+             "no server in the step: gradients are added up among the workers, by Gloo");
   for (const auto& entry : strategy::table()) {
     const auto spelling = fmt::format("{}{}{}", entry.name, *entry.options ? ":" : "", entry.options);
     fmt::print("{:<28}{}\n", spelling, entry.summary);

@@ -17,6 +17,7 @@
 #include "capstan/cli/resume.h"
 #include "capstan/cli/strategy_help.h"
 #include "capstan/cli/train_job.h"
+#include "capstan/cli/train_team.h"
 #include "capstan/client/connector.h"
 #include "capstan/launch/child.h"
 #include "capstan/models/arena.h"
@@ -49,35 +50,67 @@ std::string versions() {
          "\n";
 }
 
+// Of the arrays that are kept beside the weights: by the servers, or by workers that need none.
+std::vector<std::string> state_names(const config::JobConfig& config) {
+  auto options = config.optimizer.options();
+  if (!config.has_servers()) return optimizer::Optimizer(options, {}).state_names();
+  const auto plan = config.plan();
+  if (plan.first->round().is_local()) {
+    const auto outer = plan.first->outer().value_or(strategy::OuterStep{});
+    options = optimizer::outer(outer.rate, outer.momentum);
+  }
+  auto names = optimizer::Optimizer(options, {}).state_names();
+  if (plan.needs_mean_square()) names.emplace_back("mean_square");
+  return names;
+}
+
+// Bytes that a job needs, and moves.
+struct Estimate {
+  std::uint64_t servers = 0;  // weights and optimizer state, over all of them
+  std::uint64_t worker = 0;   // gradient, weights and optimizer state, as far as it has its own
+  std::uint64_t update = 0;   // moved by an update
+};
+
+Estimate estimate(const config::JobConfig& config, std::uint64_t model) {
+  const auto kept = model * state_names(config).size();
+  if (!config.has_servers()) {
+    const auto others = config.is_team() ? config.workers - 1 : 0;
+    return {0, 2 * model + kept, 2 * model * others};
+  }
+  const auto plan = config.plan();
+  // On the same host weights may be read in place; who trains by itself has its own, too.
+  const bool in_place = plan.parks_all() && config.transport != "ucx";
+  const bool local = plan.first->round().is_local();
+  const optimizer::Optimizer own(config.optimizer.options(), {});
+  const auto arrays = (in_place ? 1 : 2) + (local ? 1 + own.state_names().size() : 0);
+  return {model + kept, model * arrays, 2 * model * plan.first->pushes_per_update(config.workers)};
+}
+
 // What a run would need, without running it.
 void print_dry_run(const config::JobConfig& config, const data::Dataset& dataset, const FlatLayout& layout,
                    bool json) {
   const auto plan = plan_steps(config, dataset.train->count(), nullptr);
-  const auto model = layout.bytes();
-  const auto state =
-      static_cast<std::uint64_t>(optimizer::Optimizer(config.optimizer.options(), {}).state_tensors());
-  const auto strategy = config.is_single() ? nullptr : config.plan().first;
-  // A worker that reads weights in place has only its gradient to itself.
-  const bool in_place = strategy && strategy->parks_all(config.workers) && config.transport != "ucx";
-  const auto moved = strategy ? 2 * model * strategy->pushes_per_update(config.workers) : 0;
+  const auto bytes = estimate(config, layout.bytes());
   if (json) {
     fmt::print("{}\n", json_line(nlohmann::ordered_json{{"ok", true},
                                                         {"config", config.to_toml()},
                                                         {"parameters", layout.parameters()},
                                                         {"steps", plan.total},
                                                         {"steps_per_epoch", plan.per_epoch},
-                                                        {"server_bytes", model * (1 + state)},
-                                                        {"worker_bytes", model * (in_place ? 1 : 2)},
-                                                        {"bytes_per_step", moved}}));
+                                                        {"server_bytes", bytes.servers},
+                                                        {"worker_bytes", bytes.worker},
+                                                        {"bytes_per_step", bytes.update}}));
     return;
   }
+  const auto megabytes = [](std::uint64_t b) { return static_cast<double>(b) / 1e6; };
   fmt::print("{}\n# {} parameters, {} training and {} test samples\n# {} updates, {} an epoch\n",
              config.to_toml(), layout.parameters(), dataset.train->count(), dataset.test->count(), plan.total,
              plan.per_epoch);
-  if (!strategy) return;
-  fmt::print("# weights and optimizer state: {:.1f} MB over {}\n# pushed and pulled: {:.1f} MB an update\n",
-             static_cast<double>(model * (1 + state)) / 1e6, counted(config.servers, "server"),
-             static_cast<double>(moved) / 1e6);
+  if (config.has_servers())
+    fmt::print("# weights and optimizer state: {:.1f} MB over {}\n", megabytes(bytes.servers),
+               counted(config.servers, "server"));
+  fmt::print("# a worker's gradient, and what it has of its own: {:.1f} MB\n", megabytes(bytes.worker));
+  if (!config.is_single()) fmt::print("# moved: {:.1f} MB an update\n", megabytes(bytes.update));
 }
 
 [[noreturn]] void become(const std::string& name, std::vector<std::string> arguments) {
@@ -99,20 +132,6 @@ void print_dry_run(const config::JobConfig& config, const data::Dataset& dataset
   if (!config.token_file.empty()) arguments.push_back("--token-file=" + config.token_file.string());
   if (json) arguments.emplace_back("--json");
   become("capstan-torch", arguments);
-}
-
-// Of the arrays that the servers keep beside the weights.
-std::vector<std::string> state_names(const config::JobConfig& config) {
-  auto options = config.optimizer.options();
-  if (config.is_single()) return optimizer::Optimizer(options, {}).state_names();
-  const auto plan = config.plan();
-  if (plan.first->round().is_local()) {
-    const auto outer = plan.first->outer().value_or(strategy::OuterStep{});
-    options = optimizer::outer(outer.rate, outer.momentum);
-  }
-  auto names = optimizer::Optimizer(options, {}).state_names();
-  if (plan.needs_mean_square()) names.emplace_back("mean_square");
-  return names;
 }
 
 // A checkpoint of another network or another training set is not gone on from.
@@ -141,8 +160,9 @@ void check(config::JobConfig& config, ByHand& place) {
     }
     if (config.servers != 1)
       throw UserError("--rank starts jobs of one server: use capstan serve and capstan work for more");
-    if (config.is_single())
-      throw UserError("--rank starts a server and workers, and strategy single has none: leave one out");
+    if (!config.has_servers())
+      throw UserError(fmt::format(
+          "--rank starts a server and workers, and strategy {} has none: leave one out", config.strategy));
     config.workers = place.world_size - 1;
     config.listen = place.master();
   } else if (place.world_size > 0) {
@@ -160,6 +180,8 @@ int run_train(const Arguments& arguments) {
   config::JobConfig config;
   ByHand place;
   bool json = false, dry_run = false, evaluator = false;
+  std::string team_address;
+  std::uint32_t team_rank = 0;
   CLI::App app(
       "Trains a network with a parameter server on this machine: starts servers and\n"
       "workers, shows progress, evaluates each epoch, and leaves a run folder.\n\n"
@@ -193,6 +215,8 @@ int run_train(const Arguments& arguments) {
       ->check(number_in(0, 1e6))
       ->capture_default_str()
       ->group("Output");
+  app.add_option("--team", team_address)->group("");
+  app.add_option("--team-rank", team_rank)->group("");
   app.add_flag("--json", json, "Print the result as one JSON object on standard output")->group("Output");
   app.add_flag("--dry-run", dry_run, "Print the resolved configuration and an estimate, then end")
       ->group("Output");
@@ -212,7 +236,7 @@ int run_train(const Arguments& arguments) {
       ->capture_default_str()
       ->group("By hand");
   if (!parse_flags(app, arguments)) return kSuccess;
-  if (!config.is_single()) config.optimizer.prefer(config.plan());
+  if (config.has_servers()) config.optimizer.prefer(config.plan());
   check(config, place);
 
   const bool by_hand = place.rank.has_value();
@@ -245,9 +269,14 @@ int run_train(const Arguments& arguments) {
     print_dry_run(config, dataset, layout, json);
     return kSuccess;
   }
-  if (config.transport == "auto" && !config.is_single() && !by_hand) config.transport = "local";
+  if (team_rank > 0) {
+    training::configure_torch(static_cast<int>(config.worker_threads()));
+    return follow_in_team(config, team_address, team_rank, dataset, plan,
+                          resumed ? std::optional(resumed->from) : std::nullopt);
+  }
+  if (config.transport == "auto" && config.has_servers() && !by_hand) config.transport = "local";
 
-  training::configure_torch(static_cast<int>(config.is_single() ? config.worker_threads() : 1));
+  training::configure_torch(static_cast<int>(config.has_servers() ? 1 : config.worker_threads()));
   TrainContext context{
       config,
       std::move(dataset),
@@ -270,7 +299,9 @@ int run_train(const Arguments& arguments) {
                       plan.start.value, config.epochs, config.max_steps > 0 ? " with --max-steps" : ""));
     context.folder.append(json_line(nlohmann::ordered_json{{"kind", "resume"}, {"step", plan.start.value}}));
   }
-  const auto result = config.is_single() ? train_alone(context) : train_with_servers(context);
+  const auto result = config.is_single() ? train_alone(context)
+                      : config.is_team() ? train_in_team(context)
+                                         : train_with_servers(context);
   say_unreadable(*context.dataset.test, "test");
   context.folder.append(result.json());
   if (json) {

@@ -41,12 +41,6 @@ std::vector<std::string> serve_arguments(const TrainContext& context) {
   return arguments;
 }
 
-// What a program said before it ended, without its own name.
-std::string without_name(const std::string& words) {
-  constexpr std::string_view kName = "capstan: ";
-  return words.starts_with(kName) ? words.substr(kName.size()) : words;
-}
-
 // One job from the first process to the last evaluation.
 class Supervisor {
  public:
@@ -315,6 +309,11 @@ void record_evaluation(metrics::RunFolder& folder, Progress& progress, Version v
                                                  {"samples", samples},
                                                  {"test_loss", test.loss},
                                                  {"test_accuracy", test.accuracy}}));
+}
+
+std::string without_name(const std::string& words) {
+  constexpr std::string_view kName = "capstan: ";
+  return words.starts_with(kName) ? words.substr(kName.size()) : words;
 }
 
 TrainResult train_with_servers(TrainContext& context) {

@@ -10,6 +10,7 @@
 #include "capstan/metrics/run_folder.h"
 #include "capstan/models/model.h"
 #include "capstan/training/evaluate.h"
+#include "capstan/training/single.h"
 
 namespace capstan::cli {
 
@@ -33,8 +34,11 @@ struct TrainContext {
 // where all of either are lost. Where the user ended it, the result is what was reached.
 TrainResult train_with_servers(TrainContext& context);
 
-// Trains in this process.
-TrainResult train_alone(TrainContext& context);
+// Trains in this process; with a team, as one of several that divide every step among them.
+TrainResult train_alone(TrainContext& context, const training::Team& team = {});
+
+// What a program of ours said before it ended, without its own name.
+std::string without_name(const std::string& words);
 
 // Tells the user, and the run's record, how good the weights of a version are, and when it was reached.
 void record_evaluation(metrics::RunFolder& folder, Progress& progress, Version version, const StepPlan& plan,

@@ -42,12 +42,13 @@ void TrainResult::resumed(const checkpoint::Manifest& from, std::uint64_t traini
 
 std::string TrainResult::json() const {
   const bool single = config.is_single();
+  const auto servers = config.has_servers() ? config.servers : 0;
   nlohmann::ordered_json json{{"ok", !interrupted},
                               {"network", config.network},
                               {"dataset", config.dataset},
                               {"strategy", config.strategy},
                               {"workers", single ? 1 : config.workers},
-                              {"servers", single ? 0 : config.servers},
+                              {"servers", servers},
                               {"transport", transport},
                               {"optimizer", std::string(optimizer::name(config.optimizer.options().kind))},
                               {"steps", steps},
@@ -91,14 +92,20 @@ std::string TrainResult::summary() const {
                      samples_per_second);
   if (!config.is_single()) {
     const double busy = compute_seconds + communication_seconds + data_seconds;
-    out += fmt::format("{}, {}, {}{}: workers computed {:.0f} % of the time\n", config.strategy,
-                       counted(config.workers, "worker"), counted(config.servers, "server"),
-                       transport == "auto" ? "" : " over " + transport,
-                       busy > 0 ? 100 * compute_seconds / busy : 0);
-    out += fmt::format("a worker waited {:.1f} s for the others and the server, {:.1f} s for data\n",
-                       communication_seconds, data_seconds);
-    out += fmt::format("{:.1f} MB pushed, {:.1f} MB pulled (as if sent, where memory is shared)\n",
-                       static_cast<double>(bytes_pushed) / 1e6, static_cast<double>(bytes_pulled) / 1e6);
+    const auto place =
+        config.has_servers() ? ", " + counted(config.servers, "server") : std::string(" without a server");
+    out +=
+        fmt::format("{}, {}{}{}: workers computed {:.0f} % of the time\n", config.strategy,
+                    counted(config.workers, "worker"), place, transport == "auto" ? "" : " over " + transport,
+                    busy > 0 ? 100 * compute_seconds / busy : 0);
+    out += fmt::format("a worker waited {:.1f} s for the others{}, {:.1f} s for data\n",
+                       communication_seconds, config.has_servers() ? " and the server" : "", data_seconds);
+    if (config.has_servers()) {
+      out += fmt::format("{:.1f} MB pushed, {:.1f} MB pulled (as if sent, where memory is shared)\n",
+                         static_cast<double>(bytes_pushed) / 1e6, static_cast<double>(bytes_pulled) / 1e6);
+    } else {
+      out += fmt::format("{:.1f} MB sent from worker to worker\n", static_cast<double>(bytes_pushed) / 1e6);
+    }
     if (staleness_max > 0) {
       out += fmt::format("staleness {:.2f} in the mean, {} at most", staleness_mean, staleness_max);
       for (std::size_t i = 0; i < rows.size() && rows.size() <= kMostListed; ++i)

@@ -204,9 +204,9 @@ void JobConfig::validate() const {
                                     {"warmup", optimizer.warmup}}) {
     if (value > kMost) throw UserError(fmt::format("--{} {}: may be at most {}", name, value, kMost));
   }
-  if (!is_single()) (void)plan();
-  if (is_single() && !switches.empty())
-    throw UserError("--switch: strategy single has no other to change to");
+  if (has_servers()) (void)plan();
+  if (!has_servers() && !switches.empty())
+    throw UserError(fmt::format("--switch: strategy {} has no other to change to", strategy));
   (void)slow_down(0);  // reads all of them
   (void)optimizer.options();
   (void)CheckpointEvery::parse(checkpoint_every);
@@ -262,6 +262,18 @@ std::vector<std::string> serve_arguments(const JobConfig& c, std::uint64_t total
                                      setting("keep", c.keep)};
   settings.insert(settings.end(), more.begin(), more.end());
   return as_arguments(settings);
+}
+
+std::vector<std::string> team_arguments(const JobConfig& c) {
+  auto settings = optimizer_settings(c.optimizer);
+  const std::vector<Setting> more = {setting("workers", c.workers), setting("strategy", c.strategy),
+                                     setting("max-steps", c.max_steps)};
+  settings.insert(settings.end(), more.begin(), more.end());
+  if (!c.slow_workers.empty()) settings.push_back(setting("slow-worker", c.slow_workers));
+  auto arguments = as_arguments(settings);
+  const auto work = work_arguments(c);
+  arguments.insert(arguments.end(), work.begin(), work.end());
+  return arguments;
 }
 
 std::vector<std::string> work_arguments(const JobConfig& c) {

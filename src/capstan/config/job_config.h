@@ -78,7 +78,9 @@ struct JobConfig {
   double log_interval = 0;  // seconds between progress lines; 0: 0.2 on a terminal, 2 elsewhere
 
   bool is_single() const { return strategy == "single"; }
-  strategy::Plan plan() const;                   // of a job that is not single; throws UserError
+  bool is_team() const { return strategy == "allreduce"; }  // workers without a server in the step
+  bool has_servers() const { return !is_single() && !is_team(); }
+  strategy::Plan plan() const;                   // of a job that has servers; throws UserError
   double slow_down(std::uint32_t worker) const;  // 1 for most; throws UserError
   unsigned worker_threads() const;
   unsigned threads_per_loader() const;
@@ -94,5 +96,7 @@ struct JobConfig {
 // Flags for `capstan serve` and the worker's command that make them part of this job.
 std::vector<std::string> serve_arguments(const JobConfig& config, std::uint64_t total_steps);
 std::vector<std::string> work_arguments(const JobConfig& config);
+// Flags for `capstan train` that make it one of a team.
+std::vector<std::string> team_arguments(const JobConfig& config);
 
 }  // namespace capstan::config

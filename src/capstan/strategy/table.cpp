@@ -41,7 +41,8 @@ std::unique_ptr<Strategy> parse(const std::string& text, std::uint32_t workers) 
   const auto colon = text.find(':');
   const auto name = text.substr(0, colon);
   const auto options = colon == std::string::npos ? std::string() : text.substr(colon + 1);
-  std::vector<std::string_view> names;
+  std::vector<std::string_view> names = {"single",
+                                         "allreduce"};  // which need no server, and are not made here
   for (const auto& entry : kTable) {
     names.emplace_back(entry.name);
     if (name != entry.name) continue;
@@ -50,7 +51,7 @@ std::unique_ptr<Strategy> parse(const std::string& text, std::uint32_t workers) 
     return entry.make(options, workers);
   }
   const auto near = nearest(name, names);
-  throw UserError(fmt::format("unknown strategy \"{}\"{}; known: single, {}", text,
+  throw UserError(fmt::format("unknown strategy \"{}\"{}; known: {}", text,
                               near.empty() ? "" : fmt::format(" (did you mean {}?)", near),
                               fmt::join(names, ", ")));
 }

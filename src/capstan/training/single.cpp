@@ -1,5 +1,10 @@
 #include "capstan/training/single.h"
 
+#include <algorithm>
+#include <thread>
+
+#include <ATen/ATen.h>
+
 #include "capstan/base/time.h"
 #include "capstan/data/partition.h"
 #include "capstan/models/arena.h"
@@ -12,11 +17,62 @@
 namespace capstan::training {
 namespace {
 
-void apply(store::DenseShard& shard, std::uint64_t version, std::span<const float> gradients) {
-  const optimizer::Contribution whole[] = {{gradients.data(), 1.0f}};
+void apply(store::DenseShard& shard, std::uint64_t version, std::span<const float> gradients, float factor) {
+  const optimizer::Contribution whole[] = {{gradients.data(), factor}};
   for (std::size_t chunk = 0; chunk < shard.chunks(); ++chunk)
     shard.apply_chunk(chunk, Version{version}, whole, {});
 }
+
+// What a team adds up in a step, in one array: gradients times samples, the model's buffers, who wants to
+// stop, and what each has to say of its own part.
+class Shares {
+ public:
+  Shares(const Team& team, std::size_t gradients, std::size_t buffers)
+      : team_(team),
+        gradients_(gradients),
+        buffers_(buffers),
+        flat_(gradients + buffers + 1 + team.workers * kNumbers),
+        parts_(team.workers) {}
+
+  std::span<float> gradients() { return all().first(gradients_); }
+  // Everybody's parts of the step.
+  std::span<const StepPart> parts() const { return parts_; }
+  // The factor by which the gradients are to be multiplied. Afterwards the model has the mean of the buffers,
+  // and `stop` is set if anybody's was.
+  float add_up(const StepPart& own, models::Model& model, bool& stop) {
+    parts_[team_.rank] = own;
+    if (!team_.sum) return 1;
+    at::from_blob(flat_.data(), {static_cast<std::int64_t>(gradients_)}, at::kFloat).mul_(own.samples);
+    const auto buffers = all().subspan(gradients_, buffers_);
+    std::ranges::copy(models::copy_buffers_out(model), buffers.begin());
+    auto& stops = all()[gradients_ + buffers_];
+    stops = stop ? 1 : 0;
+    const auto numbers = all().last(team_.workers * kNumbers);
+    std::ranges::fill(numbers, 0.0f);
+    const float mine[] = {own.samples, own.loss, own.compute_seconds, own.wait_seconds, own.data_seconds};
+    std::ranges::copy(mine, numbers.begin() + team_.rank * kNumbers);
+    team_.sum(all());
+    for (auto& b : buffers) b /= static_cast<float>(team_.workers);
+    models::copy_buffers_in(model, buffers);
+    stop = stops > 0;
+    float samples = 0;
+    for (std::uint32_t i = 0; i < team_.workers; ++i) {
+      const auto* of = &numbers[i * kNumbers];
+      parts_[i] = {of[0], of[1], of[2], of[3], of[4]};
+      samples += of[0];
+    }
+    return samples > 0 ? 1 / samples : 0;
+  }
+
+ private:
+  static constexpr std::size_t kNumbers = 5;
+  std::span<float> all() { return flat_; }
+
+  const Team& team_;
+  const std::size_t gradients_, buffers_;
+  store::ZeroedArray flat_;
+  std::vector<StepPart> parts_;  // by rank
+};
 
 }  // namespace
 
@@ -28,45 +84,67 @@ SingleResult train_single(const SingleOptions& options, const data::Dataset& dat
   auto* const model = result.model.get();
   models::copy_parameters_out(*model, layout, result.weights);
   models::bind_parameters(*model, layout, result.weights.data());
-  store::ZeroedArray gradients(layout.size());
-  models::GradientArena arena(*model, layout, gradients);
+  Shares shares(options.team, layout.size(), models::buffer_layout_of(*model).size());
+  models::GradientArena arena(*model, layout, shares.gradients());
   const optimizer::Optimizer rule(options.optimizer, options.schedule);
   store::DenseShard shard(result.weights, rule);
   const auto first = options.start.value_or(SingleStart{});
   if (first.load) first.load(result.weights, shard.mutable_state());
   models::copy_buffers_in(*model, first.statistics);
   result.steps = first.version.value;
-  data::Sampler sampler({dataset.train->count(), 1, options.batch_size}, 0, options.seed, first.legs);
+  data::Sampler sampler({dataset.train->count(), options.team.workers, options.batch_size}, options.team.rank,
+                        options.seed, first.legs);
   Loader loader(*dataset.train, options.loader_threads,
                 batches_of(sampler, 0, sampler.total_steps(options.epochs)));
 
   const auto state = [&]() -> SingleState {
     return {{result.steps}, result.steps - first.version.value, result.samples, shard, *model};
   };
+  const auto wants_to_stop = [&] {
+    return callbacks.stop && callbacks.stop->load(std::memory_order_relaxed);
+  };
   const auto ends_now = [&] {
     if (options.max_steps > 0 && result.steps >= options.max_steps) return true;
-    result.stopped = callbacks.stop && callbacks.stop->load(std::memory_order_relaxed);
+    if (!options.team.sum) result.stopped = wants_to_stop();
     return result.stopped;
   };
   const auto start = SteadyClock::now();
   bool ended = false;
+  double waited = 0;
   for (std::uint64_t epoch = 0; epoch < options.epochs && !ended; ++epoch) {
     for (std::uint64_t i = 0; i < sampler.steps(epoch); ++i) {
       ended = ends_now();
       if (ended) break;
       const auto step_start = SteadyClock::now();
-      seed_step(options.seed, WorkerId{0}, {result.steps});
-      const auto step = compute_gradients(*model, arena, loader.next());
-      apply(shard, result.steps, arena.gradients());
+      seed_step(options.seed, WorkerId{options.team.rank}, {result.steps});
+      auto own = compute_gradients(*model, arena, loader.next());
+      if (options.team.slow_down > 1) {
+        std::this_thread::sleep_for(from_seconds((options.team.slow_down - 1) * own.seconds));
+        own.seconds *= options.team.slow_down;
+      }
+      const auto computed = SteadyClock::now();
+      bool stop = wants_to_stop();  // all of a team stop after the same step
+      const auto factor = shares.add_up(
+          {static_cast<float>(own.samples), static_cast<float>(own.loss), static_cast<float>(own.seconds),
+           static_cast<float>(waited), static_cast<float>(loader.wait_seconds())},
+          *model, stop);
+      if (options.team.sum) result.stopped = stop;
+      // Before the first step of an epoch the others wait for who evaluates, which is not part of training.
+      waited = i > 0 ? seconds(SteadyClock::now() - computed) : 0;
+      apply(shard, result.steps, arena.gradients(), factor);
       ++result.steps;
+      SingleStep step{result.steps, epoch, 0, 0, 0, shares.parts()};
+      for (const auto& part : step.parts) {
+        step.samples += static_cast<std::uint64_t>(part.samples);
+        step.loss += static_cast<double>(part.samples) * part.loss;
+      }
+      if (step.samples > 0) step.loss /= static_cast<double>(step.samples);
       result.samples += step.samples;
-      result.data_seconds += loader.wait_seconds();
       if (callbacks.on_update) callbacks.on_update(state());
       const auto now = SteadyClock::now();
       result.seconds = seconds(now - start);
-      if (callbacks.on_step) {
-        callbacks.on_step({result.steps, epoch, step.loss, step.samples, seconds(now - step_start)});
-      }
+      step.seconds = seconds(now - step_start);
+      if (callbacks.on_step) callbacks.on_step(step);
     }
     if (callbacks.on_epoch && !ended && sampler.steps(epoch) > 0)
       callbacks.on_epoch(epoch, result.weights, *model);

@@ -28,6 +28,14 @@ struct SingleStart {
   std::function<void(std::span<float> weights, std::vector<std::span<float>> state)> load;
 };
 
+// One of several processes that divide every step among them and add up what they have.
+struct Team {
+  std::uint32_t rank = 0;
+  std::uint32_t workers = 1;
+  std::function<void(std::span<float>)> sum;  // over all of them, in place; empty where there are no others
+  double slow_down = 1;                       // every step of this one takes so many times as long
+};
+
 struct SingleOptions {
   NetworkOptions network;
   std::uint64_t batch_size = 64;
@@ -38,6 +46,7 @@ struct SingleOptions {
   optimizer::Schedule schedule;
   unsigned loader_threads = 1;  // where images take work
   std::optional<SingleStart> start = {};
+  Team team = {};
 };
 
 // The run after an update, to be looked at while nothing changes it.
@@ -49,12 +58,22 @@ struct SingleState {
   models::Model& model;
 };
 
+// What one process did for a step.
+struct StepPart {
+  float samples = 0;
+  float loss = 0;
+  float compute_seconds = 0;
+  float wait_seconds = 0;  // for the others of its team, in the step before
+  float data_seconds = 0;
+};
+
 struct SingleStep {
-  std::uint64_t step = 0;   // applied updates, this one included
-  std::uint64_t epoch = 0;  // from 0
-  double loss = 0;          // before the update
-  std::uint64_t samples = 0;
-  double seconds = 0;  // the whole step
+  std::uint64_t step = 0;           // applied updates, this one included
+  std::uint64_t epoch = 0;          // from 0
+  double loss = 0;                  // before the update
+  std::uint64_t samples = 0;        // of the whole team
+  double seconds = 0;               // the whole step
+  std::span<const StepPart> parts;  // by rank
 };
 
 // All may be empty. Called on the training thread.
@@ -74,13 +93,13 @@ struct SingleResult {
   std::uint64_t steps = 0;
   std::uint64_t samples = 0;
   double seconds = 0;
-  double data_seconds = 0;  // of which waited for batches
   bool stopped = false;
 };
 
-// Trains in this process without a server: the reference for speed-up and correctness. The samples, their
-// order and the update are those of a sync job with as large a global batch. The same options give the same
-// bits for the same number of threads. Throws UserError for a network that is unknown or does not fit.
+// Trains in this process without a server: the reference for speed-up and correctness; with a team, in
+// several that add up their gradients, each its own optimizer. The samples, their order and the update are
+// those of a sync job with as large a global batch. The same options give the same bits for the same number
+// of threads. Throws UserError for a network that is unknown or does not fit.
 SingleResult train_single(const SingleOptions& options, const data::Dataset& dataset,
                           const SingleCallbacks& callbacks);
 

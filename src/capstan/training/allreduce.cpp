@@ -1,0 +1,135 @@
+#include "capstan/training/allreduce.h"
+
+#include <chrono>
+#include <exception>
+#include <thread>
+#include <vector>
+
+#include <ATen/ATen.h>
+#include <fmt/format.h>
+#include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
+#include <torch/csrc/distributed/c10d/TCPStore.hpp>
+
+#include "capstan/base/failure.h"
+
+namespace capstan::training {
+namespace {
+
+constexpr auto kLook = std::chrono::milliseconds(100);
+// For the others to load their data and come, and for connections to be made when all are there.
+constexpr auto kComing = std::chrono::minutes(10);
+constexpr auto kMeeting = std::chrono::seconds(30);
+// Rank 0 evaluates while the others wait for its next gradient, so this may be long: that a process is lost
+// shows in its connections, and in what its launcher sees.
+constexpr auto kStep = std::chrono::hours(24);
+
+constexpr auto kAllHere = "all are here";
+
+std::string here(std::uint32_t rank) {
+  return fmt::format("{} is here", rank);
+}
+
+}  // namespace
+
+class AllreduceGroup::Gloo {
+ public:
+  Gloo(const std::string& address, std::uint32_t rank, std::uint32_t workers, Look look)
+      : host_(address.substr(0, address.rfind(':'))), rank_(rank), workers_(workers), look_(std::move(look)) {
+    c10d::TCPStoreOptions options;
+    options.port = static_cast<std::uint16_t>(std::stoul(address.substr(address.rfind(':') + 1)));
+    options.isServer = rank == 0;
+    options.waitWorkers = false;
+    options.timeout = kMeeting;
+    store_ = guarded([&] { return c10::make_intrusive<c10d::TCPStore>(host_, options); });
+  }
+
+  std::string address() const { return fmt::format("{}:{}", host_, store_->getPort()); }
+
+  // Gloo waits without end for one that does not come, so it begins when all have said that they are here.
+  void meet() {
+    if (rank_ == 0) {
+      for (std::uint32_t other = 1; other < workers_;) {
+        if (guarded([&] { return store_->check({here(other)}); })) {
+          ++other;
+        } else {
+          look_();
+          std::this_thread::sleep_for(kLook);
+        }
+      }
+    }
+    group_ = guarded([&] {
+      if (rank_ == 0) {
+        store_->set(kAllHere, std::vector<std::uint8_t>{1});
+      } else {
+        store_->set(here(rank_), std::vector<std::uint8_t>{1});
+        store_->wait({kAllHere}, kComing);
+      }
+      auto options = c10d::ProcessGroupGloo::Options::create(kStep);
+      options->devices.push_back(c10d::ProcessGroupGloo::createDeviceForHostname(host_));
+      return c10::make_intrusive<c10d::ProcessGroupGloo>(store_, static_cast<int>(rank_),
+                                                         static_cast<int>(workers_), options);
+    });
+  }
+
+  void sum(std::span<float> values) {
+    std::vector<at::Tensor> tensors = {
+        at::from_blob(values.data(), {static_cast<std::int64_t>(values.size())}, at::kFloat)};
+    const auto work = guarded([&] { return group_->allreduce(tensors); });
+    while (look_ && !work->isCompleted()) {
+      try {
+        work->wait(kLook);
+      } catch (const std::exception&) {  // not yet, or it failed, which the last wait says
+        if (!work->isCompleted()) look_();
+      }
+    }
+    guarded([&] { return work->wait(); });
+  }
+
+ private:
+  // Gloo says what went wrong in several lines, of which people need the first.
+  template <class Function>
+  auto guarded(Function function) -> decltype(function()) {
+    try {
+      return function();
+    } catch (const std::exception& error) {
+      const std::string text = error.what();
+      throw Failure(kLost,
+                    fmt::format("the other workers cannot be reached: {}", text.substr(0, text.find('\n'))));
+    }
+  }
+
+  const std::string host_;
+  const std::uint32_t rank_, workers_;
+  const Look look_;
+  c10::intrusive_ptr<c10d::TCPStore> store_;
+  c10::intrusive_ptr<c10d::ProcessGroupGloo> group_;
+};
+
+AllreduceGroup::AllreduceGroup(std::unique_ptr<Gloo> gloo) : gloo_(std::move(gloo)) {}
+AllreduceGroup::~AllreduceGroup() = default;
+
+std::unique_ptr<AllreduceGroup> AllreduceGroup::open(const std::string& address, std::uint32_t workers,
+                                                     Look look) {
+  return std::unique_ptr<AllreduceGroup>(
+      new AllreduceGroup(std::make_unique<Gloo>(address, 0, workers, std::move(look))));
+}
+
+std::unique_ptr<AllreduceGroup> AllreduceGroup::join(const std::string& address, std::uint32_t rank,
+                                                     std::uint32_t workers) {
+  return std::unique_ptr<AllreduceGroup>(
+      new AllreduceGroup(std::make_unique<Gloo>(address, rank, workers, Look())));
+}
+
+std::string AllreduceGroup::address() const {
+  return gloo_->address();
+}
+
+void AllreduceGroup::meet() {
+  gloo_->meet();
+}
+
+void AllreduceGroup::sum(std::span<float> values) {
+  gloo_->sum(values);
+}
+
+}  // namespace capstan::training

@@ -1,0 +1,123 @@
+// The strategy without a server, as a user meets it: real processes.
+
+#include <gmock/gmock.h>
+
+#include "program.h"
+
+namespace capstan::testing {
+namespace {
+
+using ::testing::HasSubstr;
+
+using Flags = std::vector<std::string>;
+
+Flags train(const fs::path& run, const Flags& more) {
+  Flags arguments = {"train", "--json", "--train-dir=" + run.string(), "--log-interval=60", "--threads=1"};
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  return arguments;
+}
+
+nlohmann::json result_of(const Folder& folder, const std::string& name, const Flags& flags) {
+  Program run(folder, train(folder / name, flags));
+  EXPECT_EQ(run.exit_code(), 0) << run.errors();
+  return run.json();
+}
+
+// The same samples make the same updates: added up by a server, among the workers, or in one process.
+TEST(Allreduce, EndsWhereSyncAndOneProcessEnd) {
+  const Folder folder;
+  const Flags common = {"--epochs=4", "--lr=0.02", "--lr-schedule=cosine"};
+  const auto with = [&](Flags more) {
+    more.insert(more.end(), common.begin(), common.end());
+    return more;
+  };
+  const auto team =
+      result_of(folder, "team", with({"--strategy=allreduce", "--workers=3", "--batch-size=16"}));
+  const auto sync = result_of(folder, "sync", with({"--strategy=sync", "--workers=3", "--batch-size=16"}));
+  const auto single = result_of(folder, "single", with({"--strategy=single", "--batch-size=48"}));
+  for (const auto& other : {sync, single}) {
+    EXPECT_EQ(team["steps"], other["steps"]);
+    EXPECT_NEAR(team["test_loss"], other["test_loss"], 1e-3);
+    EXPECT_NEAR(team["train_loss"], other["train_loss"], 2e-2);  // of the last epoch, or of the last updates
+  }
+  EXPECT_EQ(team["servers"], 0);
+  EXPECT_EQ(team["workers"], 3);
+  ASSERT_EQ(team["per_worker"].size(), 3u);
+  std::uint64_t samples = 0;
+  for (const auto& row : team["per_worker"]) samples += row["samples"].get<std::uint64_t>();
+  EXPECT_EQ(samples, 4 * 1438u) << "every sample once an epoch";
+}
+
+TEST(Allreduce, AveragesTheStatisticsOfBatchNorm) {
+  const Folder folder;
+  const Flags common = {"--network=resnet20", "--dataset=synthetic:3x8x8:4:256", "--batch-size=16",
+                        "--epochs=3", "--workers=2"};
+  auto team = common, sync = common;
+  team.push_back("--strategy=allreduce");
+  sync.push_back("--strategy=sync");
+  EXPECT_NEAR(result_of(folder, "team", team)["test_loss"], result_of(folder, "sync", sync)["test_loss"],
+              1e-3);
+}
+
+class Team : public ::testing::Test {
+ protected:
+  // Under way: the first epoch has been evaluated.
+  void start() {
+    fs::remove_all(folder_ / "run");
+    run_.emplace(folder_, train(folder_ / "run", {"--strategy=allreduce", "--workers=3", "--epochs=500"}));
+    ASSERT_TRUE(run_->said("epoch 1 ")) << run_->errors();
+    others_ = run_->children(" --team-rank");
+    ASSERT_EQ(others_.size(), 2u);
+  }
+
+  const Folder folder_;
+  std::optional<Program> run_;
+  std::vector<pid_t> others_;
+};
+
+TEST_F(Team, EndsWithCode3WhenOneIsLost) {
+  for (const int signal : {SIGKILL, SIGSTOP}) {
+    start();
+    ::kill(others_[1], signal);
+    EXPECT_EQ(run_->exit_code(), 3) << run_->errors();
+    EXPECT_EQ(run_->json()["ok"], false);
+    EXPECT_THAT(run_->errors(), HasSubstr("worker 2 is lost"));
+    EXPECT_THAT(run_->errors(), HasSubstr(signal == SIGSTOP ? "it was stopped" : "killed by signal 9"));
+    EXPECT_TRUE(all_ended(others_));
+  }
+}
+
+TEST_F(Team, EndsWithItsFirst) {
+  start();
+  run_->child().signal(SIGKILL);
+  EXPECT_TRUE(all_ended(others_));
+}
+
+TEST_F(Team, StopsTogetherWhenInterrupted) {
+  start();
+  run_->child().signal(SIGINT);
+  EXPECT_EQ(run_->exit_code(), 130) << run_->errors();
+  EXPECT_EQ(run_->json()["error"], "interrupted");
+  EXPECT_TRUE(fs::exists(folder_ / "run" / "weights.safetensors"));
+  EXPECT_TRUE(all_ended(others_));
+}
+
+TEST(Allreduce, SaysWhatItCannotDo) {
+  const Folder folder;
+  const std::pair<Flags, const char*> wrong[] = {
+      {{"train", "--strategy=allreduce", "--switch=10=async"}, "has no other to change to"},
+      {{"train", "--strategy=allreduce:3"}, "allreduce"},
+      {{"train", "--strategy=alreduce"}, "did you mean allreduce?"},
+      {{"serve", "--strategy=allreduce"}, "has no server"},
+      {{"bench", "wire", "--strategy=allreduce"}, "has none"},
+      {{"train", "--strategy=allreduce", "--rank=0", "--world-size=3"}, "has none"}};
+  for (const auto& [flags, says] : wrong) {
+    Program run(folder, flags);
+    EXPECT_EQ(run.exit_code(), 2) << run.errors();
+    EXPECT_THAT(run.errors(), HasSubstr(says));
+    EXPECT_EQ(std::ranges::count(run.errors(), '\n'), 1) << run.errors();
+  }
+}
+
+}  // namespace
+}  // namespace capstan::testing

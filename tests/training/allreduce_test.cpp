@@ -1,0 +1,71 @@
+#include "capstan/training/allreduce.h"
+
+#include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "capstan/base/failure.h"
+
+namespace capstan::training {
+namespace {
+
+// Ranks as threads; rank r has r + 1 + i at element i.
+TEST(Allreduce, AddsUpWhatEachHas) {
+  constexpr std::uint32_t kWorkers = 3;
+  const auto first = AllreduceGroup::open("127.0.0.1:0", kWorkers, [] {});
+  std::vector<std::vector<float>> results(kWorkers);
+  const auto part = [&](AllreduceGroup& group, std::uint32_t rank) {
+    group.meet();
+    for (const std::size_t size : {1u, 2u, 1000u, 70'001u}) {
+      std::vector<float> values(size);
+      for (std::size_t i = 0; i < size; ++i) values[i] = static_cast<float>(rank + 1 + i);
+      group.sum(values);
+      results[rank].insert(results[rank].end(), values.begin(), values.end());
+    }
+  };
+  {
+    std::vector<std::jthread> others;
+    for (std::uint32_t rank = 1; rank < kWorkers; ++rank) {
+      others.emplace_back([&, rank] {
+        const auto group = AllreduceGroup::join(first->address(), rank, kWorkers);
+        part(*group, rank);
+      });
+    }
+    part(*first, 0);
+  }
+  std::vector<float> expected;
+  for (const std::size_t size : {1u, 2u, 1000u, 70'001u}) {
+    for (std::size_t i = 0; i < size; ++i) expected.push_back(static_cast<float>(6 + 3 * i));
+  }
+  for (const auto& result : results) EXPECT_EQ(result, expected);
+}
+
+// Nobody comes: whoever looks ends the wait.
+TEST(Allreduce, IsNotMetByWhoDoesNotCome) {
+  int looks = 0;
+  const auto group = AllreduceGroup::open("127.0.0.1:0", 2, [&] {
+    if (++looks == 3) throw Failure(kLost, "worker 1 is lost");
+  });
+  EXPECT_THROW(group->meet(), Failure);
+  EXPECT_EQ(looks, 3);
+}
+
+// One that has met the others and goes is missed in the next sum, or by who looks.
+TEST(Allreduce, FailsWithoutOneOfThem) {
+  const auto first = AllreduceGroup::open("127.0.0.1:0", 2, [] {});
+  std::jthread other([&] {
+    const auto group = AllreduceGroup::join(first->address(), 1, 2);
+    group->meet();
+    std::vector<float> values(10);
+    group->sum(values);
+  });
+  first->meet();
+  std::vector<float> values(10);
+  first->sum(values);
+  other.join();
+  EXPECT_THROW(first->sum(values), Failure);
+}
+
+}  // namespace
+}  // namespace capstan::training
