@@ -76,7 +76,7 @@ TEST(Simulate, WrongInputIsOneLineThatSaysWhatIsRight) {
       {{"--latency=5"}, "should be a time such as 50us"},
       {{"--failures=1"}, "such as 1/h"},
       {{"--failures=100/s"}, "sooner than it finishes a round"},
-      {{"--slow-worker=8:2x"}, "ranks of 8 workers are 0 to 7"},
+      {{"--slow-worker=8:2x"}, "with a rank below 8"},
       {{"--cores=0"}, "should be a number from 0.01"},
       {{"--threads=2"}, "--threads needs --cores"},
       {{"--sweep=workers=4..1"}, "should be a range within 1 and 65536"},

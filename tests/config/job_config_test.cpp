@@ -186,6 +186,9 @@ TEST(JobConfig, SlowWorkersAreNamedByRank) {
                                                 "must be RANK:TIMESx, such as 1:3x, with a rank below 4")))
         << wrong;
   }
+  config.slow_workers = "1:3x,1:2x";
+  EXPECT_THAT([&] { config.validate(); },
+              ::testing::ThrowsMessage<UserError>(::testing::HasSubstr("worker 1 is named twice")));
 }
 
 TEST(JobConfig, AnUpdateOfSomeWorkersHasThatShareOfTheUsualLearningRate) {

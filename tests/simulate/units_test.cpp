@@ -22,8 +22,6 @@ TEST(Units, AreReadAsPeopleWriteThem) {
   EXPECT_DOUBLE_EQ(parse_frequency("--failures", "1/h"), 1.0 / 3600);
   EXPECT_DOUBLE_EQ(parse_frequency("--failures", "3/day"), 3.0 / 86400);
   EXPECT_DOUBLE_EQ(parse_frequency("--failures", "0"), 0);
-  EXPECT_DOUBLE_EQ(parse_factor("--slow-worker", "3x"), 3);
-  EXPECT_DOUBLE_EQ(parse_factor("--slow-worker", "1.5"), 1.5);
 }
 
 TEST(Units, OfOtherKindsAreErrorsThatSayWhatIsRight) {
@@ -33,8 +31,6 @@ TEST(Units, OfOtherKindsAreErrorsThatSayWhatIsRight) {
     EXPECT_THROW(parse_time("--latency", text), UserError) << text;
   for (const char* text : {"", "1", "1h", "-1/h", "1/", "1/year", "/h"})
     EXPECT_THROW(parse_frequency("--failures", text), UserError) << text;
-  for (const char* text : {"", "0x", "-2x", "x", "3y"})
-    EXPECT_THROW(parse_factor("--slow-worker", text), UserError) << text;
   try {
     parse_rate("--bandwidth", "10Gb");
   } catch (const UserError& error) {

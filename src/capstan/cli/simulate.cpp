@@ -60,26 +60,6 @@ std::vector<std::string> split(const std::string& flag, const std::string& text)
   return out;
 }
 
-// "1:3x,5:2x".
-std::map<std::uint32_t, double> parse_slow_workers(const std::string& text, std::uint32_t workers) {
-  std::map<std::uint32_t, double> out;
-  if (text.empty()) return out;
-  for (const auto& entry : split("--slow-worker", text)) {
-    const auto colon = entry.find(':');
-    const auto rank = entry.substr(0, colon);
-    const bool digits = !rank.empty() && rank.size() < 9 &&
-                        std::ranges::all_of(rank, [](char c) { return c >= '0' && c <= '9'; });
-    if (colon == std::string::npos || !digits)
-      throw UserError(fmt::format("--slow-worker {}: should be RANK:FACTOR, such as 1:3x", entry));
-    if (std::stoul(rank) >= workers)
-      throw UserError(fmt::format("--slow-worker {}: ranks of {} are 0 to {}", entry,
-                                  counted(workers, "worker"), workers - 1));
-    out[static_cast<std::uint32_t>(std::stoul(rank))] =
-        simulate::parse_factor("--slow-worker", entry.substr(colon + 1));
-  }
-  return out;
-}
-
 // Shows how far a long simulation is: on a terminal one line that changes, elsewhere a line now and then.
 class Notice {
  public:
@@ -146,7 +126,8 @@ void finish(Flags& flags) {
   c.rounds = flags.steps > 0 ? flags.steps : 1000;
   c.batch = flags.batch.value_or(c.batch);
   c.state_tensors = flags.state_tensors.value_or(c.state_tensors);
-  c.slowness = parse_slow_workers(flags.job.slow_workers, flags.sweep.empty() ? c.workers : kMostWorkers);
+  c.slowness =
+      config::parse_slow_workers(flags.job.slow_workers, flags.sweep.empty() ? c.workers : kMostWorkers);
   if (!flags.calibrate.empty())
     calibrate(flags);
   else if (flags.spread > 0)

@@ -160,11 +160,11 @@ strategy::Plan JobConfig::plan() const {
   return strategy::parse_plan(strategy::plan_text(strategy, switches), workers);
 }
 
-double JobConfig::slow_down(std::uint32_t worker) const {
-  double factor = 1;
-  for (std::size_t begin = 0; begin < slow_workers.size();) {
-    const auto end = std::min(slow_workers.find(',', begin), slow_workers.size());
-    const std::string_view text(slow_workers.data() + begin, end - begin);
+std::map<std::uint32_t, double> parse_slow_workers(const std::string& list, std::uint32_t workers) {
+  std::map<std::uint32_t, double> factors;
+  for (std::size_t begin = 0; begin < list.size();) {
+    const auto end = std::min(list.find(',', begin), list.size());
+    const std::string_view text(list.data() + begin, end - begin);
     begin = end + 1;
     std::uint32_t rank = 0;
     double times = 0;
@@ -179,9 +179,16 @@ double JobConfig::slow_down(std::uint32_t worker) const {
           "--slow-worker {}: must be RANK:TIMESx, such as 1:3x, with a rank below {} and 1x to 1000x", text,
           workers));
     }
-    if (rank == worker) factor = times;
+    if (!factors.emplace(rank, times).second)
+      throw UserError(fmt::format("--slow-worker {}: worker {} is named twice", list, rank));
   }
-  return factor;
+  return factors;
+}
+
+double JobConfig::slow_down(std::uint32_t worker) const {
+  const auto factors = parse_slow_workers(slow_workers, workers);
+  const auto found = factors.find(worker);
+  return found == factors.end() ? 1 : found->second;
 }
 
 void JobConfig::validate_model() const {

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -92,6 +93,9 @@ struct JobConfig {
   // The whole resolved configuration; `train --config` of it runs the same job again.
   std::string to_toml() const;
 };
+
+// "1:3x,5:2x": which of `workers` workers take how many times as long. Throws UserError.
+std::map<std::uint32_t, double> parse_slow_workers(const std::string& list, std::uint32_t workers);
 
 // Flags for `capstan serve` and the worker's command that make them part of this job.
 std::vector<std::string> serve_arguments(const JobConfig& config, std::uint64_t total_steps);

@@ -418,13 +418,13 @@ void Server::on_leader_joined(const wire::Joined& joined) {
   index_ = {joined.member.index};
   servers_ = joined.servers;
   workers_ = joined.workers;
-  know_strategy(joined.strategy);
   in_place_ = joined.in_place;
   joined_ = true;
   start_ = joined.start;
   loop_.allow_spinning(workers_ + servers_);
-  if (joined.checkpoint.empty()) return;
   try {
+    know_strategy(joined.strategy);
+    if (joined.checkpoint.empty()) return;
     begin_from(joined.checkpoint, checkpoint::read_manifest(joined.checkpoint));
   } catch (const UserError& error) {
     cannot_begin(error.what());

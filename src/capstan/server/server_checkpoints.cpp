@@ -59,7 +59,7 @@ void Server::begin_from(const std::filesystem::path& folder, const checkpoint::M
 }
 
 void Server::cannot_begin(const std::string& error) {
-  log_->error("cannot begin from the leader's checkpoint: {}", error);
+  log_->error("cannot begin as the leader says: {}", error);
   end(Outcome::kLeaderLost);
 }
 

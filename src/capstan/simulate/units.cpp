@@ -89,13 +89,6 @@ double parse_frequency(const std::string& what, const std::string& text) {
   return q->number / *size;
 }
 
-double parse_factor(const std::string& what, const std::string& text) {
-  const auto q = divide(text);
-  if (!q || q->number == 0 || !(q->unit.empty() || q->unit == "x"))
-    fail(what, text, "a factor such as 3x or 1.5x");
-  return q->number;
-}
-
 std::string rate_text(double bytes_per_second) {
   constexpr Unit kUnits[] = {{"B/s", 1}, {"kB/s", 1e3}, {"MB/s", 1e6}, {"GB/s", 1e9}, {"TB/s", 1e12}};
   return scaled(bytes_per_second, kUnits);

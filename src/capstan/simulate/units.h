@@ -12,8 +12,6 @@ double parse_rate(const std::string& what, const std::string& text);
 double parse_time(const std::string& what, const std::string& text);
 // Per second: "1/h", "3/day", "0".
 double parse_frequency(const std::string& what, const std::string& text);
-// "3x", "1.5x", "2".
-double parse_factor(const std::string& what, const std::string& text);
 
 // The other way round, with three digits: "1.25 GB/s", "50 µs", "17.2 TB".
 std::string rate_text(double bytes_per_second);

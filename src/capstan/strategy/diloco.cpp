@@ -13,9 +13,7 @@ class DiLoCo final : public Strategy {
   explicit DiLoCo(std::uint64_t steps) : steps_(steps) {}
 
   std::string spelling() const override { return fmt::format("diloco:{}", steps_); }
-  Trigger trigger(const View& view) const override {
-    return {!view.live.empty() && view.buffer.size() >= view.live.size() ? view.live.size() : 0};
-  }
+  Trigger trigger(const View& view) const override { return when_all_are_there(view); }
   double weight(const Push&, const Merging& merging) const override {
     return 1.0 / static_cast<double>(merging.pushes);
   }

@@ -13,9 +13,7 @@ class FedAvg final : public Strategy {
   explicit FedAvg(std::uint64_t epochs) : epochs_(epochs) {}
 
   std::string spelling() const override { return fmt::format("fedavg:{}", epochs_); }
-  Trigger trigger(const View& view) const override {
-    return {!view.live.empty() && view.buffer.size() >= view.live.size() ? view.live.size() : 0};
-  }
+  Trigger trigger(const View& view) const override { return when_all_are_there(view); }
   UpdateRule apply(std::span<const Push> merged, Version) const override {
     double samples = 0;
     for (const auto& push : merged) samples += push.samples;

@@ -120,6 +120,10 @@ class Strategy {
   virtual std::uint32_t pushes_per_update(std::uint32_t workers) const = 0;
 };
 
+// One update of everything, once every live worker has handed in: each hands in one push and then waits, so
+// as many pushes as workers means one of each.
+Trigger when_all_are_there(const View& view);
+
 // Every strategy there is, in the order in which help lists them. To add one, add a line in table.cpp.
 struct Entry {
   const char* name;

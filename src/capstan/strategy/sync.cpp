@@ -8,10 +8,7 @@ namespace {
 class Sync final : public Strategy {
  public:
   std::string spelling() const override { return "sync"; }
-  Trigger trigger(const View& view) const override {
-    // A worker hands in one gradient and then waits, so as many pushes as workers means one of each.
-    return {!view.live.empty() && view.buffer.size() >= view.live.size() ? view.live.size() : 0};
-  }
+  Trigger trigger(const View& view) const override { return when_all_are_there(view); }
   bool parks_all(std::uint32_t) const override { return true; }
   std::uint32_t pushes_per_update(std::uint32_t workers) const override { return workers; }
 };
