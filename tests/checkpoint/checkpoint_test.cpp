@@ -1,12 +1,14 @@
 #include "capstan/checkpoint/checkpoint.h"
 
 #include <cstring>
+#include <map>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
 #include "capstan/base/user_error.h"
+#include "capstan/checkpoint/model_file.h"
 #include "capstan/checkpoint/safetensors.h"
 #include "checkpoint/written_run.h"
 #include "support/temporary_folder.h"
@@ -142,6 +144,13 @@ TEST(Checkpoint, CountersAreRounded) {
   const auto back = load_statistics(folder.path(), manifest);
   EXPECT_EQ(back[statistics.offset(0)], 11);
   EXPECT_EQ(back[statistics.offset(1)], 10.5f);
+
+  const auto model = folder / "model.safetensors";
+  write_model(model, layout, weight, statistics, means);
+  std::map<std::string, std::vector<float>> values;
+  for (const auto& tensor : read_safetensors(model).tensors) values[tensor.name] = tensor.values;
+  EXPECT_EQ(values["num_batches_tracked"], std::vector{11.0f});
+  EXPECT_EQ(values["running_mean"], std::vector{10.5f});
 }
 
 TEST(Checkpoint, WithoutStatisticsHasNone) {

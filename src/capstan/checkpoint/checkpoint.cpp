@@ -147,6 +147,7 @@ std::vector<Piece> write_shard(const fs::path& folder, const FlatLayout& layout,
     const auto& tensor = shard.statistics_layout.tensors()[i];
     const auto values = std::span(statistics).subspan(range.begin, range.size());
     const bool counts = is_counter(tensor.name);
+    // As they are written, for the checksum.
     if (counts) std::ranges::transform(values, values.begin(), [](float v) { return std::round(v); });
     weights.add(kStatistics, tensor, {0, tensor.elements()}, values);
     weights.views.back().as_int64 = counts;

@@ -39,8 +39,8 @@ void check(const TensorView& view) {
 std::vector<std::int64_t> int64_values(const TensorView& view) {
   std::vector<std::int64_t> out;
   for (const float v : view.values) {
-    CAPSTAN_CHECK(std::trunc(v) == v && std::abs(v) < 0x1p63f, "whole numbers in a tensor of integers");
-    out.push_back(static_cast<std::int64_t>(v));
+    CAPSTAN_CHECK(std::abs(v) < 0x1p63f, "whole numbers in a tensor of integers");
+    out.push_back(std::llround(v));  // the mean over workers that have made more steps and fewer is not whole
   }
   return out;
 }
