@@ -240,8 +240,8 @@ std::string first_problem(const report::Comparison& comparison) {
 int run_compare(const Arguments& arguments) {
   Flags flags;
   CLI::App app(
-      "Trains the same job under several strategies, one after the other, and shows them\n"
-      "side by side: a table, and a page with plots that needs no network.\n\n"
+      "Trains the same job under several strategies, one after the other, and shows\n"
+      "them side by side: a table, and a page with plots that needs no network.\n\n"
       "  capstan compare --strategies single,sync,async --workers 2\n"
       "  capstan compare --strategies sync,batch:2 --workers 4 --target-accuracy 0.97\n\n"
       "Every other flag is one of capstan train, for all runs. Each run passes over the\n"

@@ -6,7 +6,6 @@
 #include <cstdlib>
 #include <fstream>
 #include <optional>
-#include <sstream>
 #include <system_error>
 
 #include <fmt/format.h>
@@ -16,6 +15,7 @@
 #include "capstan/base/spelling.h"
 #include "capstan/base/user_error.h"
 #include "capstan/cli/flags.h"
+#include "capstan/cli/output.h"
 
 namespace capstan::cli {
 namespace {
@@ -267,7 +267,7 @@ class HelpFormatter final : public CLI::Formatter {
     auto out = "  " + make_option_name(option, false) + make_option_opts(option);
     const auto indent = get_column_width();
     out += out.size() < indent ? std::string(indent - out.size(), ' ') : "\n" + std::string(indent, ' ');
-    return out + wrapped(make_option_desc(option), indent) + "\n";
+    return out + wrapped(make_option_desc(option), indent, indent) + "\n";
   }
   std::string make_option_opts(const CLI::Option* option) const override {
     if (is_switch(*option) || option->get_positional()) return "";
@@ -278,29 +278,6 @@ class HelpFormatter final : public CLI::Formatter {
   std::string make_option_desc(const CLI::Option* option) const override {
     const auto fallback = option->get_default_str();
     return option->get_description() + (fallback.empty() ? "" : fmt::format(" [{}]", fallback));
-  }
-
- private:
-  static std::string wrapped(const std::string& text, std::size_t indent) {
-    constexpr std::size_t kColumns = 80;
-    std::istringstream in(text);
-    std::string out, word;
-    for (std::size_t column = indent; in >> word;) {
-      // Bytes that continue a character of UTF-8 take no column.
-      const auto width = static_cast<std::size_t>(
-          std::ranges::count_if(word, [](unsigned char c) { return (c & 0xc0) != 0x80; }));
-      if (column > indent && column + 1 + width > kColumns) {
-        out += "\n" + std::string(indent, ' ');
-        column = indent;
-      }
-      if (column > indent) {
-        out += ' ';
-        ++column;
-      }
-      out += word;
-      column += width;
-    }
-    return out;
   }
 };
 

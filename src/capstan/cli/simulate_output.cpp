@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <numeric>
-#include <sstream>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -17,8 +16,6 @@ using Json = nlohmann::ordered_json;
 using simulate::Prediction;
 using simulate::quantile;
 using simulate::Spent;
-
-constexpr std::size_t kColumns = 80;
 
 // A strategy's spelling, in the first column; names are plain letters.
 std::string short_name(const std::string& name) {
@@ -38,25 +35,9 @@ std::string number(double value) {
   return fmt::format("{:.{}f}", value, value < 10 ? 2 : value < 100 ? 1 : 0);
 }
 
-// Within the terminal's columns, later lines indented.
-std::string wrapped(const std::string& text) {
-  std::istringstream in(text);
-  std::string out, word;
-  std::size_t column = 0;
-  while (in >> word) {
-    const auto width = static_cast<std::size_t>(
-        std::ranges::count_if(word, [](unsigned char c) { return (c & 0xc0) != 0x80; }));
-    if (column > 0 && column + 1 + width > kColumns) {
-      out += "\n  ";
-      column = 2;
-    } else if (column > 0) {
-      out += ' ';
-      ++column;
-    }
-    out += word;
-    column += width;
-  }
-  return out + "\n";
+// A paragraph of the report.
+std::string paragraph(const std::string& text) {
+  return wrapped(text, 0, 2) + "\n";
 }
 
 std::string cluster_text(const SimulatedJob& job) {
@@ -130,8 +111,8 @@ std::string tables(const std::vector<SimulatedResult>& results) {
   }
   out += "\n";
   for (const auto& r : results)
-    out += wrapped(fmt::format("{}: bottleneck: {}{}", r.prediction.strategy, r.bottleneck.sentence,
-                               r.relief.empty() ? "" : ", " + r.relief));
+    out += paragraph(fmt::format("{}: bottleneck: {}{}", r.prediction.strategy, r.bottleneck.sentence,
+                                 r.relief.empty() ? "" : ", " + r.relief));
   return out;
 }
 
@@ -199,8 +180,8 @@ Json json_of(const SimulatedJob& job) {
 }  // namespace
 
 std::string simulation_text(const SimulatedJob& job, const std::vector<SimulatedResult>& results) {
-  auto out = wrapped(cluster_text(job));
-  if (!job.calibrated.empty()) out += wrapped(job.calibrated);
+  auto out = paragraph(cluster_text(job));
+  if (!job.calibrated.empty()) out += paragraph(job.calibrated);
   return out + tables(results);
 }
 
@@ -223,10 +204,10 @@ std::string sweep_text(const simulate::SweepRange& range, const std::vector<simu
           fmt::format("{:<10}{:>12}{:>11}{:>10}{:>12}  {}\n", p.at, number(p.prediction.samples_per_second),
                       number(p.prediction.updates_per_second), percent(p.efficiency),
                       number(p.prediction.staleness_mean), simulate::name(p.bottleneck.limit));
-    if (!curve.missing.empty()) out += wrapped("left out: " + curve.missing);
+    if (!curve.missing.empty()) out += paragraph("left out: " + curve.missing);
     out += "\n";
   }
-  for (const auto& curve : curves) out += wrapped(curve.strategy + ": " + curve.verdict);
+  for (const auto& curve : curves) out += paragraph(curve.strategy + ": " + curve.verdict);
   return out;
 }
 
