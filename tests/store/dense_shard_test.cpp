@@ -209,5 +209,54 @@ TEST(DenseShard, ResumesFromSavedWeightsAndState) {
   EXPECT_EQ(resumed_weights, weights);
 }
 
+// Each group is updated by itself, at its own version and the job's learning rate; nothing else is touched.
+TEST(DenseShard, UpdatesTheElementsOfOneGroupOnly) {
+  const std::size_t size = 3 * kChunk + 100;
+  const std::vector<std::vector<Range>> groups = {{{0, 7}, {kChunk + 20, size}}, {{7, kChunk + 20}}};
+  auto weights = random_array(1, size);
+  const auto a = random_array(2, size);
+  std::vector<double> w(weights.begin(), weights.end()), buffer(size);
+  const Schedule schedule{.kind = Schedule::Kind::kStep, .step_every = 10, .step_gamma = 0.5};
+  const Optimizer sgd({.kind = Kind::kSgd, .lr = 0.1, .momentum = 0.9}, schedule);
+  DenseShard shard(weights, sgd, false, groups);
+  ASSERT_EQ(shard.groups(), 2u);
+  EXPECT_EQ(shard.chunks(), 4u);
+  EXPECT_EQ(shard.chunks(0), 1u + 3u) << "7 elements; 2 * kChunk + 80";
+  EXPECT_EQ(shard.chunks(1), 2u) << "kChunk + 13 elements";
+  EXPECT_EQ(shard.elements(0), size - kChunk - 13);
+  EXPECT_EQ(shard.elements(1), kChunk + 13);
+  const Contribution contribution{a.data(), 0.5f};
+  const auto update = [&](std::size_t group, std::uint64_t before, std::uint64_t job) {
+    const optimizer::Moment moment(Version{before}, Version{job});
+    for (std::size_t c = 0; c < shard.chunks(group); ++c)
+      shard.apply_chunk(c, moment, {&contribution, 1}, {}, {}, group);
+    for (const auto& range : groups[group]) {
+      for (auto i = range.begin; i < range.end; ++i) {
+        buffer[i] = 0.9 * buffer[i] + 0.5 * static_cast<double>(a[i]);
+        w[i] -= 0.1 * (job < 10 ? 1 : 0.5) * buffer[i];
+      }
+    }
+    for (std::size_t i = 0; i < size; ++i) ASSERT_NEAR(weights[i], w[i], 1e-6) << "element " << i;
+  };
+  update(1, 0, 0);
+  update(1, 1, 0);
+  update(0, 0, 0);
+  update(1, 30, 9);
+  update(1, 31, 10);
+  update(0, 1, 10);
+  std::vector<float> copied(size);
+  for (std::size_t c = 0; c < shard.chunks(); ++c) shard.copy_chunk(c, std::vector<float*>{copied.data()});
+  EXPECT_EQ(copied, weights);
+}
+
+TEST(DenseShard, MayHaveNothingOfAGroup) {
+  std::vector<float> weights(40, 1);
+  const Optimizer sgd({.kind = Kind::kSgd, .lr = 0.1}, Schedule{});
+  DenseShard shard(weights, sgd, false, {{}, {{0, 40}}});
+  EXPECT_EQ(shard.chunks(0), 0u);
+  EXPECT_EQ(shard.elements(0), 0u);
+  EXPECT_EQ(shard.chunks(1), 1u);
+}
+
 }  // namespace
 }  // namespace capstan::store

@@ -47,6 +47,15 @@ struct Contribution {
   const float* base = nullptr;  // the weights it was computed on, where that matters
 };
 
+// Which update it is: the one that makes version before + 1 of these weights, at the learning rate of version
+// `scheduled`. They differ where the weights are one group of several, and the schedule is the job's.
+struct Moment {
+  Version before;
+  Version scheduled;
+  Moment(Version version) : before(version), scheduled(version) {}
+  Moment(Version before_update, Version of_job) : before(before_update), scheduled(of_job) {}
+};
+
 // The rule by which merged gradients change weights. Immutable, so any number of threads may update
 // different blocks at once.
 class Optimizer {
@@ -64,13 +73,13 @@ class Optimizer {
   // The learning rate with which version `before` becomes before + 1.
   double learning_rate(Version before) const;
 
-  // Applies the update before → before + 1 to one block in one pass: merges Σ factor·gradient in the
+  // Applies one update to one block in one pass: merges Σ factor·gradient in the
   // order given (at least one contribution), then changes weights and state in place. `state` holds
   // state_tensors() arrays as long as `weights`; zero before the first update. Contribution gradients point
   // at the block's first element. The result for an element does not depend on how a shard is cut into
   // blocks. `rate` multiplies the learning rate of this update. `kNone` adds the merged contribution to the
   // weights.
-  void update(Version before, std::span<float> weights, std::span<float* const> state,
+  void update(const Moment& moment, std::span<float> weights, std::span<float* const> state,
               std::span<const Contribution> contributions, double rate = 1) const;
 
  private:

@@ -18,51 +18,77 @@ constexpr std::size_t kStreamingBytes = 8u << 20;
 // Elements worked on at a time where a step needs scratch, so that it stays in L1.
 constexpr std::size_t kBlock = 2048;
 
+void cut(Range range, std::vector<Range>& chunks) {
+  for (auto at = range.begin; at < range.end; at += DenseShard::kChunk)
+    chunks.push_back({at, std::min<std::uint64_t>(at + DenseShard::kChunk, range.end)});
+}
+
 }  // namespace
 
-DenseShard::DenseShard(std::span<float> weights, const optimizer::Optimizer& optimizer, bool adaptive)
+DenseShard::DenseShard(std::span<float> weights, const optimizer::Optimizer& optimizer, bool adaptive,
+                       const std::vector<std::vector<Range>>& groups)
     : weights_(weights),
       optimizer_(optimizer),
       optimizer_state_(static_cast<std::size_t>(optimizer.state_tensors())) {
+  cut({0, weights.size()}, whole_);
+  if (groups.size() > 1) {
+    std::uint64_t elements = 0;
+    for (const auto& ranges : groups) {
+      auto& chunks = groups_.emplace_back();
+      for (const auto& range : ranges) {
+        cut(range, chunks);
+        elements += range.size();
+      }
+    }
+    CAPSTAN_CHECK(elements == weights.size(), "every element is in one group");
+  }
   for (std::size_t i = 0; i < optimizer_state_ + (adaptive ? 1 : 0); ++i) state_.emplace_back(weights.size());
 }
 
-std::size_t DenseShard::chunks() const {
-  return (weights_.size() + kChunk - 1) / kChunk;
+const std::vector<Range>& DenseShard::chunks_of(std::size_t group) const {
+  CAPSTAN_CHECK(group < groups(), "a group of the shard");
+  return groups_.empty() ? whole_ : groups_[group];
 }
 
-std::span<float> DenseShard::chunk_weights(std::size_t chunk) const {
-  CAPSTAN_CHECK(chunk < chunks(), "a chunk of the shard");
-  const std::size_t begin = chunk * kChunk;
-  return weights_.subspan(begin, std::min(kChunk, weights_.size() - begin));
+std::size_t DenseShard::elements(std::size_t group) const {
+  if (groups_.empty()) return weights_.size();
+  std::size_t sum = 0;
+  for (const auto& range : chunks_of(group)) sum += range.size();
+  return sum;
 }
 
-void DenseShard::apply_chunk(std::size_t chunk, Version before,
+Range DenseShard::chunk(std::size_t index) const {
+  CAPSTAN_CHECK(index < chunks(), "a chunk of the shard");
+  return whole_[index];
+}
+
+void DenseShard::apply_chunk(std::size_t chunk, const optimizer::Moment& moment,
                              std::span<const optimizer::Contribution> contributions,
-                             std::span<float* const> destinations, const UpdateRule& rule) {
+                             std::span<float* const> destinations, const UpdateRule& rule,
+                             std::size_t group) {
   using Kind = UpdateRule::Kind;
+  CAPSTAN_CHECK(chunk < chunks(group), "a chunk of the group");
+  const auto range = chunks_of(group)[chunk];
   const bool compensates = rule.kind == Kind::kCompensate || rule.kind == Kind::kCompensateAdaptive;
   if (rule.kind == Kind::kMove) {
-    move_chunk(chunk, rule.strength, contributions);
+    move(range, rule.strength, contributions);
   } else if (compensates && contributions[0].base) {
     CAPSTAN_CHECK(contributions.size() == 1, "one gradient at a time");
-    compensate_chunk(chunk, before, contributions[0], rule);
+    compensate(range, moment, contributions[0], rule);
   } else {
-    const std::size_t begin = chunk * kChunk;
     std::vector<optimizer::Contribution> here(contributions.begin(), contributions.end());
-    for (auto& c : here) c.gradient += begin;
+    for (auto& c : here) c.gradient += range.begin;
     std::vector<float*> state;
-    for (std::size_t i = 0; i < optimizer_state_; ++i) state.push_back(state_[i].data() + begin);
-    optimizer_.update(before, chunk_weights(chunk), state, here, rule.rate);
+    for (std::size_t i = 0; i < optimizer_state_; ++i) state.push_back(state_[i].data() + range.begin);
+    optimizer_.update(moment, weights_of(range), state, here, rule.rate);
   }
-  copy_chunk(chunk, destinations);
+  copy(range, destinations);
 }
 
-void DenseShard::move_chunk(std::size_t chunk, double keep,
-                            std::span<const optimizer::Contribution> contributions) {
-  const auto weights = chunk_weights(chunk);
+void DenseShard::move(Range range, double keep, std::span<const optimizer::Contribution> contributions) {
+  const auto weights = weights_of(range);
   std::vector<kernels::Term> terms;
-  for (const auto& c : contributions) terms.push_back({c.gradient + chunk * kChunk, c.factor});
+  for (const auto& c : contributions) terms.push_back({c.gradient + range.begin, c.factor});
   if (keep == 0) return kernels::weighted_sum(terms, 0, weights);
   alignas(64) float sum[kBlock];
   for (std::size_t at = 0; at < weights.size(); at += kBlock) {
@@ -72,15 +98,13 @@ void DenseShard::move_chunk(std::size_t chunk, double keep,
   }
 }
 
-void DenseShard::compensate_chunk(std::size_t chunk, Version before, const optimizer::Contribution& c,
-                                  const UpdateRule& rule) {
-  const auto whole = chunk_weights(chunk);
+void DenseShard::compensate(Range range, const optimizer::Moment& moment, const optimizer::Contribution& c,
+                            const UpdateRule& rule) {
   const auto strength = static_cast<float>(rule.strength);
   alignas(64) float corrected[kBlock];
   std::vector<float*> state(optimizer_state_);
-  for (std::size_t in_chunk = 0; in_chunk < whole.size(); in_chunk += kBlock) {
-    const auto at = chunk * kChunk + in_chunk;
-    const auto weights = whole.subspan(in_chunk, std::min(kBlock, whole.size() - in_chunk));
+  for (auto at = range.begin; at < range.end; at += kBlock) {
+    const auto weights = weights_of({at, std::min<std::uint64_t>(at + kBlock, range.end)});
     const std::span<const float> gradient(c.gradient + at, weights.size());
     if (rule.kind == UpdateRule::Kind::kCompensate) {
       kernels::compensate(strength, gradient, weights.data(), c.base + at, corrected);
@@ -91,7 +115,7 @@ void DenseShard::compensate_chunk(std::size_t chunk, Version before, const optim
     }
     for (std::size_t i = 0; i < optimizer_state_; ++i) state[i] = state_[i].data() + at;
     const optimizer::Contribution merged{corrected, c.factor};
-    optimizer_.update(before, weights, state, {&merged, 1}, rule.rate);
+    optimizer_.update(moment, weights, state, {&merged, 1}, rule.rate);
   }
 }
 
@@ -99,10 +123,10 @@ void DenseShard::make_sum() {
   if (!sum_) sum_.emplace(weights_.size());
 }
 
-void DenseShard::fold_chunk(std::size_t chunk, const optimizer::Contribution& contribution, bool first) {
-  const std::size_t begin = chunk * kChunk;
-  const std::span<float> sum(sum_->data() + begin, chunk_weights(chunk).size());
-  const kernels::Term term{contribution.gradient + begin, contribution.factor};
+void DenseShard::fold_chunk(std::size_t index, const optimizer::Contribution& contribution, bool first) {
+  const auto range = chunk(index);
+  const std::span<float> sum(sum_->data() + range.begin, range.size());
+  const kernels::Term term{contribution.gradient + range.begin, contribution.factor};
   if (first) {
     kernels::weighted_sum({&term, 1}, 0, sum);
   } else {
@@ -110,20 +134,23 @@ void DenseShard::fold_chunk(std::size_t chunk, const optimizer::Contribution& co
   }
 }
 
-void DenseShard::copy_chunk(std::size_t chunk, std::span<float* const> destinations) const {
-  const auto from = chunk_weights(chunk);
-  const auto stores =
-      weights_.size_bytes() < kStreamingBytes ? kernels::Stores::kCached : kernels::Stores::kStreaming;
-  for (float* to : destinations) kernels::copy(from, {to + chunk * kChunk, from.size()}, stores);
+void DenseShard::copy_chunk(std::size_t index, std::span<float* const> destinations) const {
+  copy(chunk(index), destinations);
 }
 
-void DenseShard::save_chunk(std::size_t chunk, std::span<float* const> destinations) const {
+void DenseShard::copy(Range range, std::span<float* const> destinations) const {
+  const auto stores =
+      weights_.size_bytes() < kStreamingBytes ? kernels::Stores::kCached : kernels::Stores::kStreaming;
+  for (float* to : destinations) kernels::copy(weights_of(range), {to + range.begin, range.size()}, stores);
+}
+
+void DenseShard::save_chunk(std::size_t index, std::span<float* const> destinations) const {
   CAPSTAN_CHECK(destinations.size() == state_.size() + 1, "one destination for each array");
-  const auto size = chunk_weights(chunk).size();
-  copy_chunk(chunk, destinations.first(1));
+  const auto range = chunk(index);
+  copy(range, destinations.first(1));
   for (std::size_t i = 0; i < state_.size(); ++i) {
     const std::span<const float> array = state_[i];
-    kernels::copy(array.subspan(chunk * kChunk, size), {destinations[i + 1] + chunk * kChunk, size},
+    kernels::copy(array.subspan(range.begin, range.size()), {destinations[i + 1] + range.begin, range.size()},
                   kernels::Stores::kCached);
   }
 }
