@@ -185,5 +185,59 @@ TEST(Manifest, NamesTheFileAndTheFault) {
   }
 }
 
+// ---- groups of tensors ----
+
+Manifest with_groups() {
+  auto m = example();
+  m.strategy = "default=sync,conv*=async";
+  m.groups = {{"default", {500}}, {"conv*", {1500}}};
+  m.marks = {{{1}, {42}, {77}}, {{1}, {42}, {78}, 1}, {{2}, {43}, {9}, 1}};
+  return m;
+}
+
+TEST(ManifestOfGroups, ComesBackAsItWent) {
+  const auto m = with_groups();
+  EXPECT_EQ(parse_manifest(to_json(m), "m"), m);
+  const auto json = Json::parse(to_json(m));
+  EXPECT_EQ(json["groups"].dump(), R"([{"group":"default","version":500},{"group":"conv*","version":1500}])");
+  EXPECT_FALSE(json["marks"][0].contains("group")) << "0 is not written";
+  EXPECT_EQ(json["marks"][1]["group"], 1);
+  EXPECT_FALSE(Json::parse(to_json(example())).contains("groups"));
+}
+
+TEST(ManifestOfGroups, IsGoneOnFromByTheSameGroups) {
+  const auto m = with_groups();
+  EXPECT_EQ(m.versions_of({"default", "conv*"}), (std::vector<Version>{{500}, {1500}}));
+  EXPECT_EQ(m.marks_of({"default", "conv*"}), m.marks);
+}
+
+TEST(ManifestOfGroups, IsGoneOnFromByOtherGroupsWithTheJobsVersion) {
+  const auto m = with_groups();
+  const std::vector<std::string> others[] = {{"default", "fc*"}, {"default"}, {"default", "conv*", "fc*"}};
+  for (const auto& names : others) {
+    EXPECT_EQ(m.versions_of(names), std::vector<Version>(names.size(), Version{500}));
+    std::vector<Mark> marks;
+    for (std::uint32_t g = 0; g < names.size(); ++g) marks.push_back({{1}, {42}, {77}, g});
+    EXPECT_EQ(m.marks_of(names), marks);
+  }
+  const auto old = example();
+  EXPECT_EQ(old.versions_of({"default"}), (std::vector<Version>{{500}}));
+  EXPECT_EQ(old.marks_of({"default"}), old.marks);
+  EXPECT_EQ(old.versions_of({"default", "x"}), (std::vector<Version>{{500}, {500}}));
+}
+
+TEST(ManifestOfGroups, ThatDoNotFitIsSaid) {
+  const auto parsed = [](const Manifest& m) { return [m] { (void)parse_manifest(to_json(m), "m"); }; };
+  auto wrong = with_groups();
+  wrong.groups[0].version = {499};
+  EXPECT_THAT(parsed(wrong), ThrowsMessage<UserError>(HasSubstr("another version than the checkpoint")));
+  wrong = with_groups();
+  wrong.marks[2].group = 2;
+  EXPECT_THAT(parsed(wrong), ThrowsMessage<UserError>(HasSubstr("a mark of group 2, which it lacks")));
+  wrong = example();
+  wrong.marks[0].group = 1;
+  EXPECT_THAT(parsed(wrong), ThrowsMessage<UserError>(HasSubstr("a mark of group 1, which it lacks")));
+}
+
 }  // namespace
 }  // namespace capstan::checkpoint

@@ -204,6 +204,8 @@ TEST(JobConfig, AnUpdateOfSomeWorkersHasThatShareOfTheUsualLearningRate) {
   EXPECT_EQ(rate("async"), 0.005);
   EXPECT_EQ(rate("batch:2"), 0.01);
   EXPECT_EQ(rate("local-sgd"), 0.02);
+  EXPECT_EQ(rate("default=sync,fc*=batch:2"), 0.01) << "of groups the smallest";
+  EXPECT_EQ(rate("default=batch:2,fc*=sync,b=async"), 0.005);
   JobConfig config;
   config.strategy = "diloco";
   config.optimizer.prefer(config.plan());

@@ -1,5 +1,6 @@
 #include "capstan/strategy/plan.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -61,6 +62,107 @@ TEST(Plan, ChangesThatMakeNoSenseAreSaid) {
     const auto parsed = [t = text] { (void)parse_plan(t, 4); };
     EXPECT_THAT(parsed, ThrowsMessage<UserError>(HasSubstr(says))) << text;
   }
+}
+
+// ---- groups ----
+
+FlatLayout layout(const std::vector<std::string>& names) {
+  std::vector<TensorShape> tensors;
+  for (const auto& name : names) tensors.push_back({name, {3}});
+  return FlatLayout(std::move(tensors));
+}
+
+using Of = std::vector<std::uint32_t>;
+
+TEST(Groups, AreSpeltWithTheDefaultFirst) {
+  EXPECT_EQ(parse_plan("default=sync,fc*.weight=async", 4).spelling(), "default=sync,fc*.weight=async");
+  const auto plan = parse_plan("fc*=batch,conv?=ssp,default=dc-asgd", 4);
+  EXPECT_EQ(plan.spelling(), "default=dc-asgd:0.04,fc*=batch:4,conv?=ssp:3");
+  EXPECT_EQ(parse_plan(plan.spelling(), 4).spelling(), plan.spelling());
+  EXPECT_EQ(plan.group_names(), (std::vector<std::string>{"default", "fc*", "conv?"}));
+  EXPECT_EQ(parse_plan("default=sync", 4).spelling(), "sync") << "a default alone is no group";
+}
+
+TEST(Groups, TakeTheTensorsTheyMatchFirst) {
+  const auto all = layout({"conv1.weight", "conv1.bias", "fc1.weight", "fc1.bias", "fc12.weight"});
+  const std::pair<const char*, Of> plans[] = {
+      {"default=sync,fc*.weight=async", {0, 0, 1, 0, 1}},
+      {"fc*.weight=async,default=sync", {0, 0, 1, 0, 1}},
+      {"default=sync,fc?.weight=async", {0, 0, 1, 0, 0}},
+      {"default=sync,fc1*=async,*.weight=batch:2", {2, 0, 1, 1, 1}},
+      {"default=sync,*.weight=batch:2,fc1*=async", {1, 0, 1, 2, 1}},
+      {"default=sync,*1*.*weigh*t=async", {1, 0, 1, 0, 1}},
+      {"default=sync,fc1.bias=async", {0, 0, 0, 1, 0}},
+      {"default=sync,f?1.b*=async,?onv?.w*t=async", {2, 0, 0, 1, 0}},
+      {"sync", {0, 0, 0, 0, 0}},
+  };
+  for (const auto& [text, of] : plans) EXPECT_EQ(parse_plan(text, 4).groups_of(all), of) << text;
+}
+
+TEST(Groups, ThatAreLeftWithoutTensorsAreSaid) {
+  const auto all = layout({"conv1.weight", "fc1.weight", "fc1.bias"});
+  const std::pair<const char*, const char*> wrong[] = {
+      {"default=sync,gc*=async", "group gc* matches no tensor of this model"},
+      {"default=sync,fc1=async", "group fc1 matches no tensor"},
+      {"default=sync,fc1.weigh?t=async", "matches no tensor"},
+      {"default=sync,FC1*=async", "matches no tensor"},
+      {"default=sync,fc*=async,*.bias=batch", "group *.bias is left without tensors: groups before it"},
+      {"default=sync,fc*=async,conv*=batch", "the default is left without tensors"},
+      {"default=sync,*=async", "the default is left without tensors"},
+  };
+  for (const auto& [text, says] : wrong) {
+    const auto divided = [&, t = text] { (void)parse_plan(t, 4).groups_of(all); };
+    EXPECT_THAT(divided, ThrowsMessage<UserError>(HasSubstr(says))) << text;
+  }
+}
+
+TEST(Groups, ThatMakeNoSenseAreSaid) {
+  const std::pair<const char*, const char*> wrong[] = {
+      {"fc*=async", "groups need a default"},
+      {"sync,async", "group \"sync\" must be GLOB=STRATEGY, such as fc*.weight=async"},
+      {"default=sync,", "group \"\" must be GLOB=STRATEGY"},
+      {"default=sync,fc*", "group \"fc*\" must be GLOB=STRATEGY"},
+      {"default=sync,=async", "group \"=async\" names no tensors"},
+      {"default=sync,fc*=async,fc*=batch", "group fc* is given twice"},
+      {"default=sync,default=async,fc*=batch", "group default is given twice"},
+      {"default=sync,fc*=asink", "group fc*: unknown strategy \"asink\" (did you mean async?)"},
+      {"default=sync,fc*=", "group fc*: unknown strategy"},
+      {"default=sink,fc*=async", "group default: unknown strategy \"sink\" (did you mean sync?)"},
+      {"default=sync,fc*=batch:9", "group fc*: batch:9 can never fill with 4 workers"},
+      {"default=sync,fc*=single", "group fc*: single is for a whole model"},
+      {"default=sync;5=async", "--switch 5=async: groups of parameters keep their strategies"},
+      {"default=sync,fc*=async;5=async;9=sync", "--switch 5=async;9=sync: groups"},
+  };
+  for (const auto& [text, says] : wrong) {
+    const auto parsed = [t = text] { (void)parse_plan(t, 4); };
+    EXPECT_THAT(parsed, ThrowsMessage<UserError>(HasSubstr(says))) << text;
+  }
+  for (const char* whole : {"easgd", "local-sgd", "diloco:9", "decoupled-diloco", "fedavg", "fedbuff"}) {
+    for (const char* form : {"default=sync,fc*={}", "fc*=async,default={}"}) {
+      const auto text = fmt::format(fmt::runtime(form), whole);
+      const auto parsed = [&] { (void)parse_plan(text, 4); };
+      EXPECT_THAT(parsed, ThrowsMessage<UserError>(HasSubstr(fmt::format("{} is for a whole model", whole))))
+          << text;
+    }
+  }
+}
+
+TEST(Groups, AreReadInPlaceOnlyWhereAllParkAll) {
+  EXPECT_TRUE(parse_plan("default=sync,x=batch:4,y=backup:0", 4).parks_all());
+  EXPECT_FALSE(parse_plan("default=sync,x=async", 4).parks_all());
+  EXPECT_FALSE(parse_plan("default=async,x=sync", 4).parks_all());
+}
+
+TEST(Groups, KeepWhatAnyOfThemNeedsAndCountAsTheDefaultDoes) {
+  EXPECT_FALSE(parse_plan("default=sync,x=dc-asgd", 4).needs_mean_square());
+  EXPECT_TRUE(parse_plan("default=sync,x=dc-asgd-a", 4).needs_mean_square());
+  EXPECT_TRUE(parse_plan("default=dc-asgd-a,x=sync", 4).needs_mean_square());
+  const auto plan = parse_plan("default=sync,x=async,y=batch:3", 4);
+  EXPECT_EQ(plan.pushes({0}, {10}), 40u);
+  EXPECT_EQ(plan.after({0}, 40).value, 10u);
+  EXPECT_EQ(plan.least_pushes_per_update(), 1u);
+  EXPECT_EQ(parse_plan("default=sync,y=batch:3", 4).least_pushes_per_update(), 3u);
+  EXPECT_EQ(parse_plan("default=batch:2,y=sync", 4).least_pushes_per_update(), 2u);
 }
 
 }  // namespace

@@ -88,11 +88,17 @@ Json body(const Manifest& m) {
       {"samples", m.samples}, {"seed", m.seed}, {"trained_samples", m.trained_samples}, {"legs", legs}};
   auto marks = Json::array();
   for (const auto& mark : m.marks) {
-    marks.push_back({{"worker", mark.worker.value},
-                     {"incarnation", hex(mark.incarnation.value)},
-                     {"sequence", mark.sequence.value}});
+    auto& entry = marks.emplace_back(Json{{"worker", mark.worker.value},
+                                          {"incarnation", hex(mark.incarnation.value)},
+                                          {"sequence", mark.sequence.value}});
+    if (mark.group > 0) entry["group"] = mark.group;
   }
   json["marks"] = marks;
+  if (!m.groups.empty()) {
+    auto groups = Json::array();
+    for (const auto& g : m.groups) groups.push_back({{"group", g.group}, {"version", g.version.value}});
+    json["groups"] = groups;
+  }
   json["parameters"] = to_json(m.parameters);
   json["statistics"] = to_json(m.statistics);
   auto pieces = Json::array();
@@ -131,6 +137,12 @@ Manifest read(const Json& json) {
     l.steps = wholes(leg.at("steps"));
     if (l.batch == 0 || l.steps.empty()) throw UserError("a leg without workers or batch");
   }
+  if (json.contains("groups")) {
+    for (const auto& g : json.at("groups"))
+      m.groups.push_back({g.at("group").get<std::string>(), {whole(g.at("version"))}});
+    if (m.groups.empty() || m.groups[0].version != m.version)
+      throw UserError("its first group has another version than the checkpoint");
+  }
   for (const auto& mark : json.at("marks")) {
     const auto worker = whole(mark.at("worker"));
     if (worker > std::numeric_limits<std::uint32_t>::max())
@@ -138,6 +150,11 @@ Manifest read(const Json& json) {
     m.marks.push_back({{static_cast<std::uint32_t>(worker)},
                        {unhex(mark.at("incarnation").get<std::string>())},
                        {whole(mark.at("sequence"))}});
+    if (!mark.contains("group")) continue;
+    const auto group = whole(mark.at("group"));
+    if (group >= std::max<std::size_t>(1, m.groups.size()))
+      throw UserError(fmt::format("a mark of group {}, which it lacks", group));
+    m.marks.back().group = static_cast<std::uint32_t>(group);
   }
   m.parameters = shapes(json.at("parameters"));
   m.statistics = shapes(json.at("statistics"));
@@ -163,6 +180,24 @@ Manifest read(const Json& json) {
 }
 
 }  // namespace
+
+std::vector<Version> Manifest::versions_of(const std::vector<std::string>& names) const {
+  if (!std::ranges::equal(groups, names, {}, &GroupVersion::group))
+    return std::vector<Version>(names.size(), version);
+  std::vector<Version> versions;
+  for (const auto& g : groups) versions.push_back(g.version);
+  return versions;
+}
+
+std::vector<Mark> Manifest::marks_of(const std::vector<std::string>& names) const {
+  if (std::ranges::equal(groups, names, {}, &GroupVersion::group)) return marks;
+  std::vector<Mark> all;
+  for (auto mark : marks) {
+    if (mark.group != 0) continue;
+    for (mark.group = 0; mark.group < names.size(); ++mark.group) all.push_back(mark);
+  }
+  return all;
+}
 
 void check_complete(const Manifest& manifest) {
   std::map<std::pair<std::string, std::string>, std::vector<Range>> found;

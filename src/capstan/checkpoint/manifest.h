@@ -26,7 +26,15 @@ struct Mark {
   WorkerId worker;
   Incarnation incarnation;
   Sequence sequence;
+  std::uint32_t group = 0;  // in which, where tensors are in groups
   friend bool operator==(const Mark&, const Mark&) = default;
+};
+
+// How far a group of tensors has come, and which one it is: "default", or the glob of its names.
+struct GroupVersion {
+  std::string group;
+  Version version;
+  friend bool operator==(const GroupVersion&, const GroupVersion&) = default;
 };
 
 // What a checkpoint is: everything a run needs to go on that is not an array of floats, and where the arrays
@@ -44,9 +52,15 @@ struct Manifest {
   std::uint64_t seed = 0;
   std::uint64_t trained_samples = 0;  // that have become part of the weights, each as often as it did
   std::vector<DataLeg> legs;
+  std::vector<GroupVersion> groups = {};  // where there are several, the default first
   std::vector<Mark> marks;
   std::vector<Piece> pieces;
   friend bool operator==(const Manifest&, const Manifest&) = default;
+
+  // The version and the marks of each of these groups, by group. Where they are not the groups of the
+  // checkpoint, each begins with what the job, which is group 0, has reached.
+  std::vector<Version> versions_of(const std::vector<std::string>& names) const;
+  std::vector<Mark> marks_of(const std::vector<std::string>& names) const;
 };
 
 // Throws UserError where a manifest lacks a piece of a tensor, or has one twice.

@@ -100,8 +100,7 @@ void refuse_foreign(const OptimizerConfig& c, optimizer::Kind kind) {
 void OptimizerConfig::prefer(const strategy::Plan& plan) {
   const auto round = plan.first->round();
   if (name.empty()) name = round.optimizer;
-  if (!round.is_local())
-    lr_share = static_cast<double>(plan.first->pushes_per_update(plan.workers)) / plan.workers;
+  if (!round.is_local()) lr_share = static_cast<double>(plan.least_pushes_per_update()) / plan.workers;
 }
 
 optimizer::Options OptimizerConfig::options() const {

@@ -1,6 +1,8 @@
 #include "capstan/server/coordinator.h"
 
 #include <algorithm>
+#include <functional>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -14,14 +16,29 @@ using wire::WorkerState;
 Coordinator::Coordinator(const Options& options, Outbox outbox)
     : options_(options),
       outbox_(std::move(outbox)),
-      engine_(strategy::parse_plan(options.strategy, options.workers)),
-      workers_(options.workers) {
-  if (options.max_steps > 0) carry_out(engine_.limit({options.max_steps}));
+      engines_(strategy::make_engines(strategy::parse_plan(options.strategy, options.workers))),
+      workers_(options.workers, nobody()) {
+  if (options.max_steps > 0) (void)engines_[0].limit({options.max_steps});  // nothing to decide yet
 }
 
-void Coordinator::resume(Version version, std::vector<checkpoint::Mark> marks) {
-  engine_.resume(version);
-  ordered_ = version;
+Coordinator::Worker Coordinator::nobody() const {
+  Worker worker;
+  worker.marks.resize(engines_.size());
+  worker.released.resize(engines_.size());
+  worker.given.resize(engines_.size());
+  return worker;
+}
+
+std::vector<Version> Coordinator::versions() const {
+  std::vector<Version> versions;
+  for (const auto& engine : engines_) versions.push_back(engine.version());
+  return versions;
+}
+
+void Coordinator::resume(const std::vector<Version>& versions, std::vector<checkpoint::Mark> marks) {
+  CAPSTAN_CHECK(versions.size() == engines_.size(), "a version for each group");
+  for (std::size_t g = 0; g < engines_.size(); ++g) engines_[g].resume(versions[g]);
+  ordered_ = versions[0];
   resumed_ = true;
   earlier_marks_ = std::move(marks);
 }
@@ -69,15 +86,17 @@ Result<wire::Member> Coordinator::admit(Role role, std::optional<std::uint32_t> 
   if (!comes_back) {
     // A new process goes on with its predecessor's part of the data.
     const auto applied = worker.applied;
-    worker = Worker{};
+    worker = nobody();
     worker.row.state = WorkerState::kLive;
     worker.incarnation = incarnation;
     worker.applied = applied;
     for (const auto& mark : earlier_marks_) {
       if (mark.worker.value != *index || mark.incarnation != incarnation) continue;
-      worker.mark = worker.push.sequence = worker.holding = mark.sequence;
+      worker.marks[mark.group] = mark.sequence;
       worker.counted = true;
     }
+    // A push that some groups have and others lack comes again for those.
+    worker.push.sequence = worker.holding = std::ranges::min(worker.marks);
   }
   return wire::Member{role, *index};
 }
@@ -116,8 +135,8 @@ void Coordinator::hold(Worker& worker, ServerId server, Sequence sequence) {
 }
 
 void Coordinator::count_push(Worker& worker) {
-  const auto& push = worker.push;
-  if (!engine_.is_live(push.worker)) return;
+  const auto push = worker.push;
+  if (!engines_[0].is_live(push.worker)) return;
   worker.counted = true;
   auto& row = worker.row;
   row.clock = push.clock;
@@ -128,7 +147,12 @@ void Coordinator::count_push(Worker& worker) {
   row.wait_seconds += 1e-6 * push.wait_us;
   row.data_seconds += 1e-6 * push.data_us;
   ++pushes_;
-  carry_out(engine_.push({push.worker, push.sequence, push.clock, push.version, push.samples}));
+  worker.released.assign(engines_.size(), false);
+  happen([&](strategy::Engine& engine, std::uint32_t group) {
+    if (worker.marks[group] >= push.sequence) return engine.pull(push.worker);  // had it before a resume
+    const auto version = group == 0 ? push.version : worker.given[group];
+    return engine.push({push.worker, push.sequence, push.clock, version, push.samples});
+  });
 }
 
 void Coordinator::pull(const wire::Member& member, const wire::Pull& pull) {
@@ -140,10 +164,11 @@ void Coordinator::pull(const wire::Member& member, const wire::Pull& pull) {
   }
   auto& worker = workers_[member.index];
   worker.pull_request = pull.request;
-  if (engine_.is_live({member.index})) {
+  if (engines_[0].is_live({member.index})) {
     // Its newest push is answered by the weights that it becomes part of, also where a server still lacks it.
     const bool push_is_coming = worker.push.sequence != Sequence{} && !worker.counted;
-    if (!push_is_coming) carry_out(engine_.pull({member.index}));
+    if (push_is_coming) return;
+    happen([&](strategy::Engine& engine, std::uint32_t) { return engine.pull({member.index}); });
     return;
   }
   // Asked before: the connection broke since, and the question or its answer may have been lost with it.
@@ -178,12 +203,12 @@ void Coordinator::try_start() {
   for (std::uint32_t i = 0; i < workers_.size(); ++i) {
     if (workers_[i].ready) enter({i});
   }
-  carry_out(engine_.begin());
+  happen([](strategy::Engine& engine, std::uint32_t) { return engine.begin(); });
 }
 
 void Coordinator::enter(WorkerId id) {
-  carry_out(engine_.join(id));
-  carry_out(engine_.pull(id));
+  happen([&](strategy::Engine& engine, std::uint32_t) { return engine.join(id); });
+  happen([&](strategy::Engine& engine, std::uint32_t) { return engine.pull(id); });
 }
 
 void Coordinator::gone(const wire::Member& member, bool lost) {
@@ -197,18 +222,21 @@ void Coordinator::gone(const wire::Member& member, bool lost) {
   worker.row.state = lost ? WorkerState::kLost : WorkerState::kLeft;
   worker.ready = false;
   if (initializer_ == WorkerId{member.index}) initializer_.reset();
-  carry_out(engine_.remove({member.index}));
+  happen([&](strategy::Engine& engine, std::uint32_t) { return engine.remove({member.index}); });
   ask_for_initial_weights();
   try_start();
   answer_observers();
 }
 
 void Coordinator::stop() {
-  carry_out(engine_.limit(engine_.version()));
+  happen([](strategy::Engine& engine, std::uint32_t) { return engine.limit(engine.version()); });
 }
 
 void Coordinator::tick() {
-  if (const auto at = engine_.deadline(); at && *at <= SteadyClock::now()) carry_out(engine_.tick());
+  const auto now = SteadyClock::now();
+  const auto is_due = [&](const strategy::Engine& e) { return e.deadline() && *e.deadline() <= now; };
+  if (std::ranges::none_of(engines_, is_due)) return;
+  happen([](strategy::Engine& engine, std::uint32_t) { return engine.tick(); });
 }
 
 std::vector<std::uint32_t> Coordinator::missing() const {
@@ -244,7 +272,10 @@ std::vector<std::uint64_t> Coordinator::steps_done() const {
 std::vector<checkpoint::Mark> Coordinator::marks() const {
   std::vector<checkpoint::Mark> marks;
   for (std::uint32_t i = 0; i < workers_.size(); ++i) {
-    if (workers_[i].mark != Sequence{}) marks.push_back({{i}, workers_[i].incarnation, workers_[i].mark});
+    const auto& worker = workers_[i];
+    for (std::uint32_t g = 0; g < worker.marks.size(); ++g) {
+      if (worker.marks[g] != Sequence{}) marks.push_back({{i}, worker.incarnation, worker.marks[g], g});
+    }
   }
   return marks;
 }
@@ -253,32 +284,50 @@ wire::StatusReport Coordinator::report() const {
   wire::StatusReport report;
   report.started = started();
   report.finished = finished();
-  report.version = engine_.version();
-  report.dropped_pushes = engine_.dropped();
-  report.staleness_mean = engine_.staleness().mean;
-  report.staleness_max = engine_.staleness().max;
+  const auto& engine = engines_[0];
+  report.version = engine.version();
+  report.dropped_pushes = engine.dropped();
+  report.staleness_mean = engine.staleness().mean;
+  report.staleness_max = engine.staleness().max;
   const auto &from = loss_marks_.front(), &to = loss_marks_.back();
   if (to.samples > from.samples)
     report.loss = (to.sum - from.sum) / static_cast<double>(to.samples - from.samples);
   report.samples = loss_marks_.back().samples;
   for (std::uint32_t i = 0; i < workers_.size(); ++i) {
     auto& row = report.workers.emplace_back(workers_[i].row);
-    const auto staleness = engine_.staleness({i});
+    const auto staleness = engine.staleness({i});
     row.staleness_mean = staleness.mean;
     row.staleness_max = staleness.max;
   }
   return report;
 }
 
-void Coordinator::carry_out(const std::vector<strategy::Decision>& decisions) {
-  for (const auto& decision : decisions) std::visit([&](const auto& d) { carry_out(d); }, decision);
-  const auto updates = [](const strategy::Decision& d) { return std::holds_alternative<strategy::Apply>(d); };
-  if (std::ranges::any_of(decisions, updates)) outbox_.settled();
+// Answers come last, behind the updates of every group: who goes on with an event sees all of it.
+void Coordinator::happen(const Event& event) {
+  scheduled_ = version();
+  updated_ = false;
+  const auto carry_out_all = [&](std::uint32_t group, const std::vector<strategy::Decision>& decisions) {
+    for (const auto& decision : decisions) std::visit([&](const auto& d) { carry_out(group, d); }, decision);
+  };
+  for (std::uint32_t g = 0; g < engines_.size(); ++g) carry_out_all(g, event(engines_[g], g));
+  for (std::uint32_t g = 1; engines_[0].exhausted() && g < engines_.size(); ++g) {
+    if (!engines_[g].exhausted()) carry_out_all(g, engines_[g].limit(engines_[g].version()));
+  }
+  if (engines_.size() > 1) answer_observers();
+  answer_released();
+  if (updated_) outbox_.settled();
 }
 
-void Coordinator::carry_out(const strategy::Apply& apply) {
-  wire::ApplyOrder order{apply.before,        {},          apply.rule.kind, apply.rule.rate,
-                         apply.rule.strength, apply.folded};
+void Coordinator::carry_out(std::uint32_t group, const strategy::Apply& apply) {
+  updated_ = true;
+  wire::ApplyOrder order{
+      apply.before,        {},           apply.rule.kind, apply.rule.rate,
+      apply.rule.strength, apply.folded, group,           group == 0 ? apply.before : scheduled_};
+  for (const auto& merge : apply.merged) {
+    order.contributions.push_back({merge.worker, merge.sequence, merge.factor});
+    workers_[merge.worker.value].marks[group] = merge.sequence;
+  }
+  if (group > 0) return outbox_.order(order);
   auto mark = loss_marks_.back();
   if (apply.folded) {
     mark.sum += folded_.sum;
@@ -286,10 +335,8 @@ void Coordinator::carry_out(const strategy::Apply& apply) {
     folded_ = {};
   }
   for (const auto& merge : apply.merged) {
-    order.contributions.push_back({merge.worker, merge.sequence, merge.factor});
     auto& worker = workers_[merge.worker.value];
     const auto& push = worker.push;
-    worker.mark = push.sequence;
     worker.applied = push.clock.value;
     mark.sum += static_cast<double>(push.loss) * push.samples;
     mark.samples += push.samples;
@@ -298,29 +345,44 @@ void Coordinator::carry_out(const strategy::Apply& apply) {
   if (loss_marks_.size() > options_.loss_window + 1) loss_marks_.pop_front();
   outbox_.order(order);
   ordered_ = {apply.before.value + 1};
-  answer_observers();  // right behind the update, so that an observer gets exactly the version it asked for
+  // Right behind the update, so that an observer gets exactly the version it asked for; behind the updates of
+  // other groups, where there are any.
+  if (engines_.size() == 1) answer_observers();
 }
 
-void Coordinator::carry_out(const strategy::Fold& fold) {
+void Coordinator::carry_out(std::uint32_t group, const strategy::Fold& fold) {
+  CAPSTAN_CHECK(engines_.size() == 1, "no strategy of groups folds");
   auto& worker = workers_[fold.worker.value];
-  worker.mark = fold.sequence;
+  worker.marks[group] = fold.sequence;
   worker.applied = worker.push.clock.value;
   folded_.sum += static_cast<double>(worker.push.loss) * worker.push.samples;
   folded_.samples += worker.push.samples;
   outbox_.order(wire::FoldOrder{{fold.worker, fold.sequence, fold.factor}, fold.first});
 }
 
-void Coordinator::carry_out(const strategy::Drop& drop) {
-  workers_[drop.worker.value].mark = drop.sequence;
-  outbox_.order(wire::DropOrder{drop.worker, drop.sequence});
+void Coordinator::carry_out(std::uint32_t group, const strategy::Drop& drop) {
+  workers_[drop.worker.value].marks[group] = drop.sequence;
+  outbox_.order(wire::DropOrder{drop.worker, drop.sequence, group});
 }
 
-void Coordinator::carry_out(const strategy::Release& release) {
-  const auto& worker = workers_[release.worker.value];
-  ++pulls_;
-  const auto request = worker.pull_request.value_or(worker.push.sequence.value);
-  outbox_.order(wire::DeliverOrder{{Role::kWorker, release.worker.value},
-                                   {request, release.version, release.applied, engine_.exhausted()}});
+void Coordinator::carry_out(std::uint32_t group, const strategy::Release& release) {
+  auto& worker = workers_[release.worker.value];
+  if (group == 0) worker.became = release.applied;
+  worker.released[group] = true;
+  if (std::ranges::all_of(worker.released, std::identity())) released_.push_back(release.worker);
+}
+
+void Coordinator::answer_released() {
+  std::ranges::sort(released_);  // by rank
+  for (const auto id : std::exchange(released_, {})) {
+    auto& worker = workers_[id.value];
+    worker.released.assign(engines_.size(), false);
+    worker.given = versions();
+    ++pulls_;
+    const auto request = worker.pull_request.value_or(worker.push.sequence.value);
+    outbox_.order(wire::DeliverOrder{{Role::kWorker, id.value},
+                                     {request, version(), worker.became, engines_[0].exhausted()}});
+  }
 }
 
 void Coordinator::answer_observers() {

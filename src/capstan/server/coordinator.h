@@ -21,8 +21,10 @@ namespace capstan::server {
 using Order = std::variant<wire::ApplyOrder, wire::FoldOrder, wire::DropOrder, wire::DeliverOrder>;
 
 // The leader's mind: who takes part, which pushes count, and when weights go out. A push counts once every
-// server holds it, so no shard ever uses a gradient that another lacks. Knows no connection and no memory.
-// Owned by the server's loop; not thread-safe.
+// server holds it, so no shard ever uses a gradient that another lacks. Where tensors are in groups, each
+// group has an engine, which is shown everything that happens; a worker has its answer when every group has
+// released it. The job's version, its limit and what is reported are those of group 0. Knows no connection
+// and no memory. Owned by the server's loop; not thread-safe.
 class Coordinator {
  public:
   struct Options {
@@ -41,12 +43,12 @@ class Coordinator {
   // Throws UserError for a strategy that does not exist.
   Coordinator(const Options& options, Outbox outbox);
 
-  const strategy::Strategy& strategy() const { return engine_.strategy(); }
-  Version version() const { return engine_.version(); }
+  Version version() const { return engines_[0].version(); }
+  std::vector<Version> versions() const;  // by group
 
-  // Goes on from a checkpoint's version; a worker of these lives whose pushes come again is known. Before
-  // anybody joins.
-  void resume(Version version, std::vector<checkpoint::Mark> marks);
+  // Goes on from a checkpoint's versions, by group; a worker of these lives whose pushes come again is known.
+  // Before anybody joins.
+  void resume(const std::vector<Version>& versions, std::vector<checkpoint::Mark> marks);
 
   // A client wants in. Workers get the rank they ask for, or the lowest free one. A rank in use is refused
   // unless it is the same incarnation coming back; an observer that comes back keeps its number.
@@ -64,13 +66,13 @@ class Coordinator {
   std::vector<std::uint32_t> missing() const;
   Incarnation incarnation(std::uint32_t worker) const { return workers_[worker].incarnation; }
 
-  bool started() const { return engine_.started(); }
+  bool started() const { return engines_[0].started(); }
   bool finished() const;  // every worker has left or is lost
   std::uint32_t lost_workers() const;
   bool all_lost() const;  // nobody is left, and nobody left of his own accord
 
   // Per worker: the steps of its way through the data that have become part of the weights; and the newest
-  // push of each that is not to come again.
+  // push of each that is not to come again, by group.
   std::vector<std::uint64_t> steps_done() const;
   std::vector<checkpoint::Mark> marks() const;
 
@@ -86,11 +88,15 @@ class Coordinator {
     bool ready = false;                         // joined everywhere, asked for its first weights
     std::optional<std::uint64_t> pull_request;  // what the next release answers; none: the newest push
     wire::Push push;                            // newest
-    bool counted = false;                       // the engine has it
+    bool counted = false;                       // the engines have it
     std::set<std::uint32_t> holders;            // servers that hold the push `holding`
     Sequence holding;
-    Sequence mark;              // newest push that was applied or dropped
     std::uint64_t applied = 0;  // clock of the newest push that was applied
+    Version became;             // which version its newest push is part of; 0 for none
+    // By group:
+    std::vector<Sequence> marks;  // newest push that was applied or dropped
+    std::vector<bool> released;   // since its newest push, or the answer to it
+    std::vector<Version> given;   // of the weights it got last
   };
   struct Observation {
     wire::Member member;
@@ -102,19 +108,26 @@ class Coordinator {
   void ask_for_initial_weights();
   void try_start();
   void enter(WorkerId id);
-  void carry_out(const std::vector<strategy::Decision>& decisions);
-  void carry_out(const strategy::Apply& apply);
-  void carry_out(const strategy::Fold& fold);
-  void carry_out(const strategy::Drop& drop);
-  void carry_out(const strategy::Release& release);
+  using Event = std::function<std::vector<strategy::Decision>(strategy::Engine&, std::uint32_t group)>;
+  // Shows every engine what has happened, in turn, and carries out what they decide.
+  void happen(const Event& event);
+  void carry_out(std::uint32_t group, const strategy::Apply& apply);
+  void carry_out(std::uint32_t group, const strategy::Fold& fold);
+  void carry_out(std::uint32_t group, const strategy::Drop& drop);
+  void carry_out(std::uint32_t group, const strategy::Release& release);
+  void answer_released();
   void answer_observers();
+  Worker nobody() const;
 
   const Options options_;
   const Outbox outbox_;
-  strategy::Engine engine_;
-  std::vector<Worker> workers_;  // by rank
+  std::vector<strategy::Engine> engines_;  // by group
+  std::vector<Worker> workers_;            // by rank
   std::vector<Observation> observations_;
-  Version ordered_;  // what the orders so far lead to
+  std::vector<WorkerId> released_;  // by every group, in the event that is under way
+  Version scheduled_;               // the job's version when that began
+  bool updated_ = false;            // it has
+  Version ordered_;                 // what the orders so far lead to
   std::uint32_t next_observer_ = 0;
   std::uint32_t next_server_ = 1;
   std::set<std::uint32_t> initialized_;

@@ -58,9 +58,8 @@ Server::Server(transport::EventLoop& loop, const ServerOptions& options, std::sh
                                                  s->send(wire::SendWeights{});
                                              },
                                              [this] { order_checkpoint(); }});
-    const auto plan = strategy::parse_plan(options_.job.strategy, workers_);
-    know_strategy(plan.spelling());
-    in_place_ = plan.parks_all();
+    know_strategy(options_.job.strategy);
+    in_place_ = plan_.parks_all();
     if (options_.resume) begin_from(options_.resume->folder, options_.resume->manifest);
     if (options_.checkpoints.is_on()) {
       background_ = make_background();
@@ -83,14 +82,12 @@ Server::~Server() {
 // The servers' optimizer is the job's unless workers train by themselves: then it is theirs, and the servers
 // make outer steps of deltas, or have no part of their own.
 void Server::know_strategy(const std::string& spelling) {
-  strategy_ = spelling;
-  const auto plan = strategy::parse_plan(spelling, workers_);
-  is_local_ = plan.first->round().is_local();
-  adaptive_ = plan.needs_mean_square();
+  plan_ = strategy::parse_plan(spelling, workers_);
+  is_local_ = plan_.first->round().is_local();
   auto rule = options_.optimizer;
   auto schedule = options_.schedule;
   if (is_local_) {
-    const auto outer = plan.first->outer().value_or(strategy::OuterStep{});
+    const auto outer = plan_.first->outer().value_or(strategy::OuterStep{});
     rule = optimizer::outer(outer.rate, outer.momentum);
     schedule = {};
   }
@@ -187,6 +184,11 @@ Status Server::admit(const wire::Join& join, wire::Member& member) {
       }
     } else {
       layout = std::move(*decoded);
+      try {
+        (void)plan_.groups_of(*layout);
+      } catch (const UserError& error) {
+        return Status::refused(error.what());
+      }
     }
   }
   if (coordinator_ && join.role == Role::kWorker) {
@@ -239,7 +241,7 @@ void Server::on_join(Session& session, const wire::Join& join) {
   joined.workers = workers_;
   joined.begin = range_.begin;
   joined.end = range_.end;
-  joined.strategy = strategy_;
+  joined.strategy = plan_.spelling();
   joined.in_place = in_place_;
   joined.start = start_;
   for (const auto& leg : legs_) joined.legs.push_back({leg.batch, leg.steps});
@@ -258,10 +260,12 @@ void Server::welcome_worker(Session& session, const wire::Join& join, const wire
     entry.incarnation = join.incarnation;
     entry.arena = std::make_shared<WorkerArena>(range_, layout_.size());
     statistics_.joined({joined.member.index});
+    entry.settled.resize(groups());
     for (const auto& mark : marks_) {
       if (mark.worker.value == joined.member.index && mark.incarnation == join.incarnation)
-        entry.staged = mark.sequence;
+        entry.settled[mark.group] = mark.sequence;
     }
+    entry.staged = std::ranges::min(entry.settled);  // what some groups lack comes again
   }
   entry.greeted = false;
   entry.statistics.clear();

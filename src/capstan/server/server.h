@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <deque>
 #include <list>
 #include <map>
@@ -73,10 +74,15 @@ class Server final : private SessionEvents, private LeaderLink::Events {
     std::shared_ptr<WorkerArena> arena;
     Sequence staged;                            // newest push held here
     const Session* staged_on = nullptr;         // where it came; null after a broken connection
-    bool in_use = false;                        // that push waits for its order
+    std::vector<Sequence> settled;              // by group: newest push that was applied or dropped
     bool greeted = false;                       // has what it begins with
     std::deque<std::vector<float>> statistics;  // on their way in
     bool leaving = false;
+
+    // The push that is held here waits for an order.
+    bool in_use() const {
+      return std::ranges::any_of(settled, [&](Sequence s) { return s < staged; });
+    }
   };
 
   void on_join(Session& session, const wire::Join& join) override;
@@ -113,7 +119,9 @@ class Server final : private SessionEvents, private LeaderLink::Events {
   void deliver_to_observer(const wire::Member& member, const wire::Weights& reply);
   void make_shard();
   void know_strategy(const std::string& strategy);
-  WorkerEntry* holder_of(const wire::Contribution& contribution);  // null where the push is not here
+  std::uint32_t groups() const { return static_cast<std::uint32_t>(plan_.groups.size()) + 1; }
+  WorkerEntry* holder_of(WorkerId worker, Sequence sequence);  // null where the push is not here
+  void settle(WorkerId worker, Sequence sequence, std::uint32_t group);
 
   // Checkpoints: server_checkpoints.cpp.
   void begin_from(const std::filesystem::path& folder, const checkpoint::Manifest& manifest);
@@ -154,8 +162,7 @@ class Server final : private SessionEvents, private LeaderLink::Events {
   ServerId index_;
   std::uint32_t servers_ = 1, workers_ = 1;
   bool joined_ = false;  // a follower has found its leader
-  std::string strategy_;
-  bool adaptive_ = false;  // the strategy needs the mean of squared gradients
+  strategy::Plan plan_;
   bool is_local_ = false;  // workers train by themselves
   bool in_place_ = false;
   bool initialized_ = false;
@@ -172,7 +179,7 @@ class Server final : private SessionEvents, private LeaderLink::Events {
   bool checkpoint_due_ = false;
   std::uint64_t statistics_asked_ = 0;  // times, for checkpoints
   std::optional<std::vector<float>> checkpoint_statistics_;
-  std::vector<checkpoint::Mark> marks_;  // of the checkpoint this job began from
+  std::vector<checkpoint::Mark> marks_;  // of the checkpoint this job began from, for the groups of now
 
   std::list<std::unique_ptr<Session>> sessions_;
   std::map<std::uint32_t, WorkerEntry> entries_;  // workers by rank

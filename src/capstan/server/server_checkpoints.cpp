@@ -36,7 +36,7 @@ void Server::begin_from(const std::filesystem::path& folder, const checkpoint::M
   const auto state = executor_->shard().mutable_state();
   for (std::size_t i = 0; i < state.size(); ++i) arrays.push_back({names[i], state[i]});
   start_ = from.version;
-  marks_ = from.marks;
+  marks_ = from.marks_of(plan_.group_names());
   if (!coordinator_) {
     // Off the loop: the leader takes a server that says nothing while it reads a large model for lost.
     background_ = make_background();
@@ -54,7 +54,7 @@ void Server::begin_from(const std::filesystem::path& folder, const checkpoint::M
   if (from.samples > 0) data_ = wire::DataSource{from.samples, from.seed, 0};
   if (!from.statistics.empty())
     statistics_.restore(FlatLayout(from.statistics), checkpoint::load_statistics(folder, from));
-  coordinator_->resume(from.version, from.marks);
+  coordinator_->resume(from.versions_of(plan_.group_names()), marks_);
   coordinator_->initialized(ServerId{0});
 }
 
@@ -125,7 +125,7 @@ void Server::hand_over_statistics() {
 
 std::vector<std::string> Server::state_names() const {
   auto names = optimizer_->state_names();
-  if (adaptive_) names.push_back("mean_square");
+  if (plan_.needs_mean_square()) names.push_back("mean_square");
   return names;
 }
 
@@ -133,7 +133,7 @@ checkpoint::Manifest Server::manifest() const {
   checkpoint::Manifest m;
   m.version = coordinator_->version();
   m.parameters = layout_.tensors();
-  m.strategy = strategy_;
+  m.strategy = plan_.spelling();
   m.optimizer = std::string(optimizer::name(options_.optimizer.kind));
   m.state = state_names();
   m.schedule = options_.schedule.text();
@@ -144,6 +144,9 @@ checkpoint::Manifest Server::manifest() const {
   m.legs = legs_;
   if (data_ && data_->batch > 0) m.legs.push_back({data_->batch, coordinator_->steps_done()});
   m.marks = coordinator_->marks();
+  const auto versions = coordinator_->versions();
+  const auto names = plan_.group_names();
+  for (std::size_t g = 0; groups() > 1 && g < names.size(); ++g) m.groups.push_back({names[g], versions[g]});
   return m;
 }
 

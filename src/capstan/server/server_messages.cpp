@@ -11,11 +11,13 @@ using wire::Role;
 
 void Server::make_shard() {
   range_ = placement::split(layout_.size(), servers_)[index_.value];
+  const auto parts = placement::group_ranges(layout_, plan_.groups_of(layout_), groups(), range_);
   const auto bytes = std::max<std::size_t>(range_.size() * sizeof(float), sizeof(float));
   weights_ = transport::Segment::create(bytes, transport::Segment::PeerMay::kRead);
   executor_ = std::make_unique<ShardExecutor>(
       loop_,
-      std::make_unique<store::DenseShard>(weights_.floats().first(range_.size()), *optimizer_, adaptive_),
+      std::make_unique<store::DenseShard>(weights_.floats().first(range_.size()), *optimizer_,
+                                          plan_.needs_mean_square(), parts),
       options_.threads, options_.inline_elements);
 }
 
@@ -34,7 +36,7 @@ Status Server::check_push(const Session& session, const wire::Push& push) const 
   if (push.sequence <= worker.staged) return Status::ok();
   if (!initialized_) return Status::malformed("a push before there are weights");
   if (push.sequence.value != worker.staged.value + 1) return Status::malformed("a push out of order");
-  if (worker.in_use) return Status::malformed("a push before the one before it was answered");
+  if (worker.in_use()) return Status::malformed("a push before the one before it was answered");
   return Status::ok();
 }
 
@@ -116,7 +118,6 @@ Status Server::take(Session& session, const wire::Push& push, std::size_t payloa
     const auto expected = worker.arena->shares_gradients() ? 0 : range_.size() * sizeof(float);
     if (payload_bytes != expected) return Status::malformed("a push with a payload of the wrong size");
     worker.staged = push.sequence;
-    worker.in_use = true;
   }
   if (coordinator_) {
     coordinator_->pushed(push);
@@ -215,18 +216,24 @@ void Server::on_leader_order(const wire::Message& order) {
   on_leader_lost(Status::malformed(fmt::format("it sent a {}", wire::name_of(order))));
 }
 
-Server::WorkerEntry* Server::holder_of(const wire::Contribution& contribution) {
-  const auto entry = entries_.find(contribution.worker.value);
-  return entry == entries_.end() || entry->second.staged != contribution.sequence ? nullptr : &entry->second;
+Server::WorkerEntry* Server::holder_of(WorkerId worker, Sequence sequence) {
+  const auto entry = entries_.find(worker.value);
+  return entry == entries_.end() || entry->second.staged != sequence ? nullptr : &entry->second;
 }
 
-// Only a leader with a bug names a push that is not here, or a sum of nothing.
+void Server::settle(WorkerId worker, Sequence sequence, std::uint32_t group) {
+  if (auto* entry = holder_of(worker, sequence)) entry->settled[group] = sequence;
+}
+
+// Only a leader with a bug names a push that is not here, one that its group has had, or a sum of nothing.
 void Server::carry_out(const wire::ApplyOrder& order) {
+  if (order.group >= groups())
+    return on_leader_lost(Status::malformed(fmt::format("it named group {} of {}", order.group, groups())));
   std::vector<optimizer::Contribution> contributions;
   std::vector<ShardExecutor::KeepAlive> owners;
   for (const auto& c : order.contributions) {
-    const auto* worker = holder_of(c);
-    if (!worker)
+    const auto* worker = holder_of(c.worker, c.sequence);
+    if (!worker || worker->settled[order.group] >= c.sequence)
       return on_leader_lost(
           Status::malformed(fmt::format("it named a push of worker {} that is not here", c.worker.value)));
     const auto base = worker->arena->delivered();
@@ -239,33 +246,34 @@ void Server::carry_out(const wire::ApplyOrder& order) {
   const UpdateRule rule{order.rule, order.rate, order.strength};
   const bool adapts = rule.kind == UpdateRule::Kind::kCompensateAdaptive;
   const bool compensates = adapts || rule.kind == UpdateRule::Kind::kCompensate;
-  if ((compensates && contributions.size() != 1) || (adapts && !adaptive_))
+  if ((compensates && contributions.size() != 1) || (adapts && !plan_.needs_mean_square()))
     return on_leader_lost(Status::malformed("it ordered an update that this job's strategy does not make"));
-  executor_->apply(order.before, rule, std::move(contributions), order.folded, std::move(owners),
-                   [this, order] {
+  executor_->apply(order.group, {order.before, order.scheduled}, rule, std::move(contributions), order.folded,
+                   std::move(owners), [this, order] {
                      last_update_at_ = SteadyClock::now();
-                     for (const auto& c : order.contributions) {
-                       if (auto* worker = holder_of(c)) worker->in_use = false;
-                     }
+                     for (const auto& c : order.contributions) settle(c.worker, c.sequence, order.group);
                      if (coming_) end_when_idle(*coming_);
                    });
-  note_update({order.before.value + 1});
+  if (order.group == 0) note_update({order.before.value + 1});
 }
 
 void Server::carry_out(const wire::FoldOrder& order) {
-  const auto* worker = holder_of(order.contribution);
+  if (groups() > 1) return on_leader_lost(Status::malformed("it folds a push of a job with groups"));
+  const auto& c = order.contribution;
+  const auto* worker = holder_of(c.worker, c.sequence);
   if (!worker || (!has_folded_ && !order.first))
     return on_leader_lost(Status::malformed("it folds a push that is not here"));
   has_folded_ = true;
-  const auto& c = order.contribution;
   executor_->fold({worker->arena->gradients().data(), c.factor}, order.first, worker->arena, [this, c] {
-    if (auto* w = holder_of(c)) w->in_use = false;
+    settle(c.worker, c.sequence, 0);
     if (coming_) end_when_idle(*coming_);
   });
 }
 
 void Server::carry_out(const wire::DropOrder& order) {
-  if (auto* worker = holder_of({order.worker, order.sequence, 0})) worker->in_use = false;
+  if (order.group >= groups())
+    return on_leader_lost(Status::malformed(fmt::format("it named group {} of {}", order.group, groups())));
+  settle(order.worker, order.sequence, order.group);
 }
 
 void Server::carry_out(const wire::DeliverOrder& order) {

@@ -16,46 +16,46 @@ ShardExecutor::ShardExecutor(transport::EventLoop& loop, std::unique_ptr<store::
   kernels::flush_denormals_on_this_thread();
 }
 
-void ShardExecutor::apply(Version before, const UpdateRule& rule,
+void ShardExecutor::apply(std::size_t group, const optimizer::Moment& moment, const UpdateRule& rule,
                           std::vector<optimizer::Contribution> contributions, bool folded,
                           std::vector<KeepAlive> owners, Done done) {
   if (folded) contributions.push_back(shard_->sum());
-  queue_.push_back({Operation::Kind::kApply,
-                    before,
-                    rule,
-                    false,
-                    std::move(contributions),
-                    {},
-                    std::move(owners),
-                    std::move(done)});
+  queue_.push_back({.kind = Operation::Kind::kApply,
+                    .group = group,
+                    .moment = moment,
+                    .rule = rule,
+                    .contributions = std::move(contributions),
+                    .owners = std::move(owners),
+                    .done = std::move(done)});
   pump();
 }
 
 void ShardExecutor::fold(const optimizer::Contribution& contribution, bool first, KeepAlive owner,
                          Done done) {
   shard_->make_sum();
-  queue_.push_back(
-      {Operation::Kind::kFold, {}, {}, first, {contribution}, {}, {std::move(owner)}, std::move(done)});
+  queue_.push_back({.kind = Operation::Kind::kFold,
+                    .first = first,
+                    .contributions = {contribution},
+                    .owners = {std::move(owner)},
+                    .done = std::move(done)});
   pump();
 }
 
 void ShardExecutor::deliver(float* destination, KeepAlive owner, Done done) {
   std::vector<float*> destinations;
   if (destination) destinations.push_back(destination);
-  queue_.push_back(
-      {Operation::Kind::kDeliver, {}, {}, false, {}, destinations, {std::move(owner)}, std::move(done)});
+  queue_.push_back({.kind = Operation::Kind::kDeliver,
+                    .destinations = std::move(destinations),
+                    .owners = {std::move(owner)},
+                    .done = std::move(done)});
   pump();
 }
 
 void ShardExecutor::save(std::vector<float*> destinations, KeepAlive owner, Done done) {
-  queue_.push_back({Operation::Kind::kSave,
-                    {},
-                    {},
-                    false,
-                    {},
-                    std::move(destinations),
-                    {std::move(owner)},
-                    std::move(done)});
+  queue_.push_back({.kind = Operation::Kind::kSave,
+                    .destinations = std::move(destinations),
+                    .owners = {std::move(owner)},
+                    .done = std::move(done)});
   pump();
 }
 
@@ -67,14 +67,15 @@ void ShardExecutor::unpin() {
 ShardExecutor::Pass ShardExecutor::next_pass() {
   using Kind = Operation::Kind;
   Pass pass;
+  const auto first = queue_.front().kind;
+  const bool takes_deliveries = first == Kind::kDeliver || (first == Kind::kApply && shard_->groups() == 1);
   do {
     auto& operation = queue_.front();
     pass.destinations.insert(pass.destinations.end(), operation.destinations.begin(),
                              operation.destinations.end());
     pass.operations.push_back(std::move(operation));
     queue_.pop_front();
-  } while ((pass.operations.front().kind == Kind::kApply || pass.operations.front().kind == Kind::kDeliver) &&
-           !queue_.empty() && queue_.front().kind == Kind::kDeliver);
+  } while (takes_deliveries && !queue_.empty() && queue_.front().kind == Kind::kDeliver);
   return pass;
 }
 
@@ -82,7 +83,8 @@ void ShardExecutor::run_piece(const Pass& pass, std::size_t chunk) {
   const auto& first = pass.operations.front();
   switch (first.kind) {
     case Operation::Kind::kApply:
-      return shard_->apply_chunk(chunk, first.before, first.contributions, pass.destinations, first.rule);
+      return shard_->apply_chunk(chunk, first.moment, first.contributions, pass.destinations, first.rule,
+                                 first.group);
     case Operation::Kind::kFold:
       return shard_->fold_chunk(chunk, first.contributions[0], first.first);
     case Operation::Kind::kDeliver:
@@ -99,15 +101,18 @@ void ShardExecutor::pump() {
     auto pass = std::make_shared<Pass>(next_pass());
     const auto& first = pass->operations.front();
     const bool touches = !first.contributions.empty() || !pass->destinations.empty();
-    const auto elements = shard_->weights().size() * (first.contributions.size() + pass->destinations.size());
+    const bool applies = first.kind == Operation::Kind::kApply;
+    const auto size = applies ? shard_->elements(first.group) : shard_->weights().size();
+    const auto chunks = applies ? shard_->chunks(first.group) : shard_->chunks();
+    const auto elements = size * (first.contributions.size() + pass->destinations.size());
     if (!touches || elements <= inline_elements_) {
-      for (std::size_t i = 0; touches && i < shard_->chunks(); ++i) run_piece(*pass, i);
+      for (std::size_t i = 0; touches && i < chunks; ++i) run_piece(*pass, i);
       finish(*pass);
       continue;
     }
     busy_ = true;
     pool_.run(
-        shard_->chunks(), [this, pass](std::size_t i) { run_piece(*pass, i); },
+        chunks, [this, pass](std::size_t i) { run_piece(*pass, i); },
         [&loop = loop_, self = std::weak_ptr(self_), pass] {
           loop.post([self, pass] {
             const auto alive = self.lock();

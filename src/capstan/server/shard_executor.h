@@ -28,10 +28,11 @@ class ShardExecutor {
   ShardExecutor(transport::EventLoop& loop, std::unique_ptr<store::DenseShard> shard, unsigned threads,
                 std::size_t inline_elements = kInlineElements);
 
-  // Makes version before + 1 by a rule, with `folded` of what was folded too. The contributions are read
+  // Makes one update of one group by a rule, with `folded` of what was folded too. The contributions are read
   // until `done` runs.
-  void apply(Version before, const UpdateRule& rule, std::vector<optimizer::Contribution> contributions,
-             bool folded, std::vector<KeepAlive> owners, Done done);
+  void apply(std::size_t group, const optimizer::Moment& moment, const UpdateRule& rule,
+             std::vector<optimizer::Contribution> contributions, bool folded, std::vector<KeepAlive> owners,
+             Done done);
   // Adds a contribution to the sum for the next update that takes it, or begins a new one with it.
   void fold(const optimizer::Contribution& contribution, bool first, KeepAlive owner, Done done);
   // Copies the weights, as they are after all that was given before, to `destination`; null copies nothing.
@@ -56,16 +57,17 @@ class ShardExecutor {
   struct Operation {
     enum class Kind { kApply, kFold, kDeliver, kSave };
     Kind kind = Kind::kApply;
-    Version before;
-    UpdateRule rule;
+    std::size_t group = 0;
+    optimizer::Moment moment = Version{};
+    UpdateRule rule = {};
     bool first = false;  // of a fold: it begins a new sum
-    std::vector<optimizer::Contribution> contributions;
-    std::vector<float*> destinations;
-    std::vector<KeepAlive> owners;
-    Done done;
+    std::vector<optimizer::Contribution> contributions = {};
+    std::vector<float*> destinations = {};
+    std::vector<KeepAlive> owners = {};
+    Done done = {};
   };
-  // What runs as one pass over the shard: at most one update, and the deliveries right behind it; or a fold;
-  // or a save, for which nobody is to wait.
+  // What runs as one pass over the shard: at most one update, and the deliveries right behind it unless the
+  // update is of one group of several; or a fold; or a save, for which nobody is to wait.
   struct Pass {
     std::vector<Operation> operations;
     std::vector<float*> destinations;

@@ -22,6 +22,14 @@ Engine::Engine(std::unique_ptr<Strategy> strategy, std::vector<Phase> later, Now
 
 Engine::Engine(Plan plan, Now now) : Engine(std::move(plan.first), std::move(plan.later), std::move(now)) {}
 
+std::vector<Engine> make_engines(Plan plan, const Engine::Now& now) {
+  auto groups = std::move(plan.groups);
+  std::vector<Engine> engines;
+  engines.emplace_back(std::move(plan), now);
+  for (auto& group : groups) engines.emplace_back(std::move(group.strategy), std::vector<Phase>(), now);
+  return engines;
+}
+
 LiveWorker* Engine::find(WorkerId worker) {
   const auto it = std::ranges::lower_bound(live_, worker, {}, &LiveWorker::id);
   return it == live_.end() || it->id != worker ? nullptr : &*it;

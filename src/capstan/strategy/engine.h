@@ -133,4 +133,7 @@ class Engine {
   std::map<WorkerId, Tally> staleness_of_;
 };
 
+// One for each group of a plan, that of the default first.
+std::vector<Engine> make_engines(Plan plan, const Engine::Now& now = SteadyClock::now);
+
 }  // namespace capstan::strategy

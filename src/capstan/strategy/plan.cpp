@@ -33,6 +33,74 @@ Phase parse_phase(const std::string& text, std::uint32_t workers) {
   return {{from}, parse(text.substr(equals + 1), workers)};
 }
 
+constexpr const char* kDefault = "default";
+
+bool matches(std::string_view glob, std::string_view name) {
+  // Where the last star stands, and where what follows it was tried last.
+  auto star = std::string_view::npos;
+  std::size_t g = 0, n = 0, tried = 0;
+  while (n < name.size()) {
+    if (g < glob.size() && glob[g] == '*') {
+      star = g++;
+      tried = n;
+    } else if (g < glob.size() && (glob[g] == '?' || glob[g] == name[n])) {
+      ++g, ++n;
+    } else if (star != std::string_view::npos) {
+      g = star + 1;
+      n = ++tried;
+    } else {
+      return false;
+    }
+  }
+  return glob.find_first_not_of('*', g) == std::string_view::npos;
+}
+
+Group parse_group(const std::string& text, std::uint32_t workers) {
+  const auto equals = text.find('=');
+  if (equals == std::string::npos)
+    throw UserError(
+        fmt::format("--strategy: group \"{}\" must be GLOB=STRATEGY, such as fc*.weight=async", text));
+  Group group{text.substr(0, equals), nullptr};
+  const auto spelling = text.substr(equals + 1);
+  if (group.glob.empty())
+    throw UserError(
+        fmt::format("--strategy: group \"{}\" names no tensors: give a glob, such as fc*.weight", text));
+  const auto reject_whole = [&] {
+    throw UserError(
+        fmt::format("--strategy: group {}: {} is for a whole model; groups may have sync, async, batch, ssp, "
+                    "backup, dc-asgd and dc-asgd-a",
+                    group.glob, spelling));
+  };
+  if (spelling == "single") reject_whole();
+  try {
+    group.strategy = parse(spelling, workers);
+  } catch (const UserError& error) {
+    throw UserError(fmt::format("--strategy: group {}: {}", group.glob, error.what()));
+  }
+  if (group.strategy->round().is_local()) reject_whole();
+  return group;
+}
+
+Plan parse_groups(const std::string& text, std::uint32_t workers) {
+  Plan plan{workers, nullptr, {}, {}};
+  std::vector<std::string> globs;
+  for (const auto& part : split(text, ',')) {
+    auto group = parse_group(part, workers);
+    if (std::ranges::find(globs, group.glob) != globs.end())
+      throw UserError(fmt::format("--strategy: group {} is given twice", group.glob));
+    globs.push_back(group.glob);
+    if (group.glob == kDefault) {
+      plan.first = std::move(group.strategy);
+    } else {
+      plan.groups.push_back(std::move(group));
+    }
+  }
+  if (!plan.first)
+    throw UserError(fmt::format(
+        "--strategy {}: groups need a default for all other tensors, such as default=sync", text));
+  return plan;
+}
+
 // Calls visit(first version, version behind the last, pushes per update) for each stretch.
 template <class Visit>
 void for_each_stretch(const Plan& plan, Visit visit) {
@@ -50,18 +118,59 @@ void for_each_stretch(const Plan& plan, Visit visit) {
 
 std::string Plan::spelling() const {
   auto text = first->spelling();
+  if (!groups.empty()) text = fmt::format("{}={}", kDefault, text);
+  for (const auto& group : groups) text += fmt::format(",{}={}", group.glob, group.strategy->spelling());
   for (const auto& phase : later) text += fmt::format(";{}={}", phase.from.value, phase.strategy->spelling());
   return text;
 }
 
 bool Plan::parks_all() const {
   return first->parks_all(workers) &&
-         std::ranges::all_of(later, [&](const Phase& p) { return p.strategy->parks_all(workers); });
+         std::ranges::all_of(later, [&](const Phase& p) { return p.strategy->parks_all(workers); }) &&
+         std::ranges::all_of(groups, [&](const Group& g) { return g.strategy->parks_all(workers); });
 }
 
 bool Plan::needs_mean_square() const {
   return first->needs_mean_square() ||
-         std::ranges::any_of(later, [&](const Phase& p) { return p.strategy->needs_mean_square(); });
+         std::ranges::any_of(later, [&](const Phase& p) { return p.strategy->needs_mean_square(); }) ||
+         std::ranges::any_of(groups, [&](const Group& g) { return g.strategy->needs_mean_square(); });
+}
+
+std::uint32_t Plan::least_pushes_per_update() const {
+  auto least = first->pushes_per_update(workers);
+  for (const auto& group : groups) least = std::min(least, group.strategy->pushes_per_update(workers));
+  return least;
+}
+
+std::vector<std::string> Plan::group_names() const {
+  std::vector<std::string> names = {kDefault};
+  for (const auto& group : groups) names.push_back(group.glob);
+  return names;
+}
+
+std::vector<std::uint32_t> Plan::groups_of(const FlatLayout& layout) const {
+  std::vector<std::uint32_t> of;
+  std::vector<bool> matched(groups.size() + 1), taken(groups.size() + 1);
+  for (const auto& tensor : layout.tensors()) {
+    std::uint32_t group = 0;
+    for (std::uint32_t g = 1; g <= groups.size(); ++g) {
+      if (!matches(groups[g - 1].glob, tensor.name)) continue;
+      matched[g] = true;
+      if (group == 0) group = g;
+    }
+    taken[group] = true;
+    of.push_back(group);
+  }
+  for (std::uint32_t g = 1; g <= groups.size(); ++g) {
+    if (taken[g]) continue;
+    throw UserError(fmt::format("--strategy: group {} {}", groups[g - 1].glob,
+                                matched[g] ? "is left without tensors: groups before it take all it matches"
+                                           : "matches no tensor of this model"));
+  }
+  if (!groups.empty() && !taken[0])
+    throw UserError(
+        "--strategy: the default is left without tensors: the groups take all; leave one group out");
+  return of;
 }
 
 std::uint64_t Plan::pushes(Version from, Version to) const {
@@ -86,7 +195,13 @@ Version Plan::after(Version from, std::uint64_t pushes) const {
 
 Plan parse_plan(const std::string& text, std::uint32_t workers) {
   const auto parts = split(text, ';');
-  Plan plan{workers, parse(parts[0], workers), {}};
+  if (parts[0].find_first_of("=,") != std::string::npos) {
+    if (parts.size() > 1)
+      throw UserError(fmt::format("--switch {}: groups of parameters keep their strategies to the end",
+                                  text.substr(parts[0].size() + 1)));
+    return parse_groups(text, workers);
+  }
+  Plan plan{workers, parse(parts[0], workers), {}, {}};
   for (std::size_t i = 1; i < parts.size(); ++i) {
     plan.later.push_back(parse_phase(parts[i], workers));
     const auto& phase = plan.later.back();

@@ -17,7 +17,7 @@
 namespace capstan::wire {
 
 // Raised whenever a byte on the wire changes its meaning.
-inline constexpr std::uint16_t kProtocol = 3;
+inline constexpr std::uint16_t kProtocol = 4;
 
 using Nonce = std::array<std::byte, 32>;
 using Proof = std::array<std::byte, 32>;
@@ -270,21 +270,25 @@ struct ApplyOrder {  // leader → follower: make version before + 1 of these, i
   Version before;
   std::vector<Contribution> contributions;
   UpdateRule::Kind rule = UpdateRule::Kind::kStep;
-  double rate = 1;      // UpdateRule's
-  double strength = 0;  // likewise
-  bool folded = false;  // the sum of what was folded counts too
+  double rate = 1;          // UpdateRule's
+  double strength = 0;      // likewise
+  bool folded = false;      // the sum of what was folded counts too
+  std::uint32_t group = 0;  // of whose tensors, strategy/plan.h; `before` is the group's own version
+  Version scheduled = {};   // the job's version, whose learning rate it is
   template <class V, class M>
   static void fields(V&& v, M&& m) {
-    v(m.before), v(m.contributions), v(m.rule), v(m.rate), v(m.strength), v(m.folded);
+    v(m.before), v(m.contributions), v(m.rule), v(m.rate), v(m.strength), v(m.folded), v(m.group),
+        v(m.scheduled);
   }
 };
 
 struct DropOrder {  // leader → follower: this push is not to be used
   WorkerId worker;
   Sequence sequence;
+  std::uint32_t group = 0;  // by which
   template <class V, class M>
   static void fields(V&& v, M&& m) {
-    v(m.worker), v(m.sequence);
+    v(m.worker), v(m.sequence), v(m.group);
   }
 };
 
