@@ -66,12 +66,28 @@ TEST(Compare, PrintsATableForPeople) {
   EXPECT_EQ(std::count(run.output().begin(), run.output().end(), '\n'), 3);
 }
 
+// Commas stand between groups, so semicolons between strategies.
+TEST(Compare, TakesStrategiesWithGroups) {
+  const Folder folder;
+  Program run(folder, compare(folder / "all", {"--strategies=sync;default=sync,fc*=async", "--epochs=1"}));
+  ASSERT_EQ(run.exit_code(), 0) << run.errors();
+  const auto runs = run.json()["runs"];
+  ASSERT_EQ(runs.size(), 2u);
+  EXPECT_EQ(runs[0]["strategy"], "sync");
+  EXPECT_EQ(runs[1]["strategy"], "default=sync,fc*=async");
+  EXPECT_EQ(runs[0]["steps"], runs[1]["steps"]);
+  EXPECT_TRUE(fs::exists(folder / "all/2-default-sync-fc--async/config.toml"));
+}
+
 TEST(Compare, WrongInputIsOneLineBeforeAnythingRuns) {
   const Folder folder;
   const std::pair<std::vector<std::string>, std::string> cases[] = {
       {{"--strategies=sync,snyc"}, "did you mean sync?"},
       {{"--strategies=single,sync,single"}, "named twice"},
       {{"--strategies=sync,"}, "empty"},
+      {{"--strategies=sync,default=sync,fc*=async"}, "semicolons stand between them"},
+      {{"--strategies=sync;default=sync,gc*=async"}, "group gc* matches no tensor"},
+      {{"--strategies=sync;sync"}, "named twice"},
       {{"--strategies=sync,batch:3", "--workers=2"}, "at most 2"},
       {{"--strategies=sync", "--batch-size=0"}, "--batch-size 0"},
       {{"--strategies=sync", "--batchsize", "3"}, "did you mean --batch-size?"},

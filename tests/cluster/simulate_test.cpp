@@ -66,6 +66,7 @@ TEST(Simulate, WrongInputIsOneLineThatSaysWhatIsRight) {
       {{"--strategy=synk"}, "unknown strategy \"synk\" (did you mean sync?)"},
       {{"--strategy=sync,sync"}, "sync is named twice"},
       {{"--strategy=single"}, "single has no servers to simulate"},
+      {{"--strategy=default=sync,fc*=async"}, "groups of tensors are not simulated"},
       {{"--strategy=batch:9", "--workers=4"}, "K may be at most 4"},
       {{"--workers=0"}, "--workers 0: should be a whole number from 1 to 65536"},
       {{"--servers=5000"}, "should be a whole number from 1 to 4096"},

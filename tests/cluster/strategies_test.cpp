@@ -1,5 +1,7 @@
 // Strategies as a user meets them: real processes, a real network.
 
+#include <algorithm>
+#include <fstream>
 #include <set>
 
 #include <gmock/gmock.h>
@@ -111,6 +113,31 @@ TEST(Strategies, OfWorkersThatTrainByThemselvesGoOnFromACheckpoint) {
   }
 }
 
+// 15 steps an epoch of each worker: 30 updates of the default, and 90 of what nobody waits for.
+TEST(Strategies, OfGroupsOfParameters) {
+  const Folder folder;
+  Program run(folder, train(folder / "run", {"--workers=3", "--epochs=2", "--checkpoint-every=15",
+                                             "--strategy=default=sync,fc*.weight=async"}));
+  ASSERT_EQ(run.exit_code(), 0) << run.errors();
+  const auto result = run.json();
+  EXPECT_EQ(result["strategy"], "default=sync,fc*.weight=async");
+  EXPECT_EQ(result["steps"], 30);
+  EXPECT_EQ(result["dropped_pushes"], 0);
+  EXPECT_GT(result["test_accuracy"], 0.3) << "of ten digits a tenth is luck";
+  std::ifstream in(folder / "run" / "checkpoints" / "step-00000030" / "manifest.json");
+  const auto groups = nlohmann::json::parse(in)["groups"];
+  ASSERT_EQ(groups.size(), 2u);
+  EXPECT_EQ(groups[0]["version"], 30);
+  EXPECT_EQ(groups[1]["group"], "fc*.weight");
+  EXPECT_EQ(groups[1]["version"], 90);
+
+  Program more(folder, train(folder / "run", {"--workers=3", "--epochs=3", "--checkpoint-every=15",
+                                              "--resume=auto", "--strategy=default=sync,fc*.weight=async"}));
+  ASSERT_EQ(more.exit_code(), 0) << more.errors();
+  EXPECT_EQ(more.json()["resumed_from"], 30);
+  EXPECT_EQ(more.json()["steps"], 45);
+}
+
 TEST(Strategies, MistakesAreOneLine) {
   const std::pair<Flags, const char*> wrong[] = {
       {{"--strategy=locl-sgd"}, "did you mean local-sgd?"},
@@ -121,12 +148,19 @@ TEST(Strategies, MistakesAreOneLine) {
       {{"--switch=async"}, "must be STEP=STRATEGY"},
       {{"--strategy=single", "--switch=5=async"}, "strategy single has no other"},
       {{"--slow-worker=7:3x"}, "with a rank below 2"},
+      {{"--strategy=default=sync,gc*=async"}, "group gc* matches no tensor of this model"},
+      {{"--strategy=default=sync,*=async"}, "the default is left without tensors"},
+      {{"--strategy=fc*=async"}, "groups need a default"},
+      {{"--strategy=default=sync,fc*=asink"}, "did you mean async?"},
+      {{"--strategy=default=sync,fc*=local-sgd"}, "local-sgd is for a whole model"},
+      {{"--strategy=default=sync,fc*=async", "--switch=5=async"}, "keep their strategies to the end"},
   };
   for (const auto& [flags, says] : wrong) {
     const Folder folder;
     Program run(folder, train(folder / "run", flags));
     EXPECT_EQ(run.exit_code(), 2);
     EXPECT_THAT(run.errors(), HasSubstr(says));
+    EXPECT_EQ(std::ranges::count(run.errors(), '\n'), 1) << run.errors();
     EXPECT_FALSE(fs::exists(folder / "run"));
   }
 }

@@ -1,6 +1,8 @@
 #include <algorithm>
+#include <cctype>
 #include <ctime>
 #include <fstream>
+#include <functional>
 #include <sstream>
 
 #include <fmt/chrono.h>
@@ -78,16 +80,37 @@ Divided divide(const CLI::App& app, const Arguments& arguments) {
   return out;
 }
 
+// "sync,async"; where one of them has groups, and so commas of its own: "sync;default=sync,fc*=async".
 std::vector<std::string> split_strategies(const std::string& text) {
+  const bool has_groups = text.find_first_of("=;") != std::string::npos;
+  const char between = has_groups ? ';' : ',';
   std::vector<std::string> out;
-  std::istringstream words(text + ",");
-  for (std::string name; std::getline(words, name, ',');) {
+  std::istringstream words(text + between);
+  for (std::string name; std::getline(words, name, between);) {
+    std::istringstream parts(name);
+    for (std::string part; has_groups && std::getline(parts, part, ',');) {
+      if (name.find(',') != std::string::npos && part.find('=') == std::string::npos)
+        throw UserError(
+            fmt::format("--strategies {}: where one has groups, semicolons stand between them: "
+                        "\"sync;default=sync,fc*=async\"",
+                        text));
+    }
     if (name.empty()) throw UserError(fmt::format("--strategies {}: a name is empty", text));
     if (std::ranges::find(out, name) != out.end())
       throw UserError(fmt::format("--strategies {}: {} is named twice", text, name));
     out.push_back(name);
   }
   return out;
+}
+
+// Globs may hold anything, and differ in nothing but that.
+std::string folder_name(std::string strategy, std::size_t index) {
+  const bool has_groups = strategy.find('=') != std::string::npos;
+  const auto fits = [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) || c == '-' || c == '.' || c == '_';
+  };
+  std::ranges::replace_if(strategy, std::not_fn(fits), '-');
+  return has_groups ? fmt::format("{}-{}", index + 1, strategy) : strategy;
 }
 
 // One `capstan train`, as a process.
@@ -251,7 +274,9 @@ int run_compare(const Arguments& arguments) {
       "Its clock, and allreduce's, stand still while they evaluate; the others evaluate\n"
       "as they train.\n",
       "compare");
-  app.add_option("--strategies", flags.strategies, "Any, as capstan train --strategy help lists them")
+  app.add_option("--strategies", flags.strategies,
+                 "Any, as capstan train --strategy help lists them; with semicolons between where one has "
+                 "groups")
       ->capture_default_str();
   app.add_option("--target-accuracy", flags.target_accuracy,
                  "Also tell when the test accuracy was first that high, 0 to 1")
@@ -279,8 +304,7 @@ int run_compare(const Arguments& arguments) {
       continue;
     }
     say(fmt::format("{} of {}: {}", i + 1, strategies.size(), strategies[i]));
-    auto own_folder = strategies[i];
-    std::ranges::replace(own_folder, ':', '-');
+    const auto own_folder = folder_name(strategies[i], i);
     auto run = run_one(strategies[i], divided.train, folder.path() / own_folder, interrupts);
     if (!run.has_result) say(fmt::format("{} {}", run.strategy, run.problem));
     if (comparison.versions.empty())

@@ -300,6 +300,11 @@ int run_simulate(const Arguments& arguments) {
   app.add_flag("--json", flags.json, "Print one JSON object on standard output");
   if (!parse_flags(app, arguments)) return kSuccess;
 
+  if (flags.strategies.find('=') != std::string::npos)
+    throw UserError(
+        fmt::format("--strategy {}: groups of tensors are not simulated: name each group's "
+                    "strategy by itself, such as sync,async",
+                    flags.strategies));
   const auto strategies = split("--strategy", flags.strategies);
   for (const auto& strategy : strategies) {
     if (strategy == "single" || strategy == "allreduce")

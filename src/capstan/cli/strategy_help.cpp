@@ -30,7 +30,9 @@ bool asks_for_strategies(const Arguments& arguments) {
   }
   fmt::print(
       "\nOptions follow the name after colons; what is left out takes the default in\n"
-      "brackets. docs/strategies.md says what each does, costs and is good for.\n");
+      "brackets. docs/strategies.md says what each does, costs and is good for.\n"
+      "\nGroups of tensors, by name, may have one of the first seven each:\n"
+      "  --strategy \"default=sync,fc*.weight=async\"\n");
   return true;
 }
 

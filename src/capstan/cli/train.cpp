@@ -249,6 +249,7 @@ int run_train(const Arguments& arguments) {
   auto dataset = data::load(dataset_options(config));
   auto model = training::make_network(network_options(config), dataset.train->shape(), config.batch_size);
   const auto layout = models::layout_of(*model);
+  if (config.has_servers()) (void)config.plan().groups_of(layout);  // groups without tensors end here
   const auto buffer_layout = models::buffer_layout_of(*model);
   std::vector<std::string> complaints;
   auto resumed = find_resume(config, complaints);

@@ -66,6 +66,8 @@ Calibration Calibration::read(const std::filesystem::path& run) {
   Calibration out;
   out.network = text("network");
   out.strategy = text("strategy");
+  if (out.strategy.find('=') != std::string::npos)
+    fail(run / "config.toml", "is of a run with groups of tensors, which are not simulated");
   const double workers = number("workers");
   if (workers < 1 || workers > 65536) fail(file, "the result has no workers");
   out.workers = static_cast<std::uint32_t>(workers);

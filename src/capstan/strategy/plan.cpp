@@ -71,7 +71,7 @@ Group parse_group(const std::string& text, std::uint32_t workers) {
                     "backup, dc-asgd and dc-asgd-a",
                     group.glob, spelling));
   };
-  if (spelling == "single") reject_whole();
+  if (spelling == "single" || spelling == "allreduce") reject_whole();
   try {
     group.strategy = parse(spelling, workers);
   } catch (const UserError& error) {
