@@ -39,6 +39,14 @@ TEST(Calibration, TakesTheTimesOfOneWorker) {
   EXPECT_EQ(c.elements, 1'000'000u);
 }
 
+TEST(Calibration, TakesARunWithGroupsOfTensors) {
+  const TemporaryFolder folder;
+  std::string result = kResult;
+  result.replace(result.find("\"sync\""), 6, "\"default=sync,fc*=async\"");
+  write_run(folder, result);
+  EXPECT_NEAR(Calibration::read(folder.path()).exchange, 0.02, 1e-12);
+}
+
 TEST(Calibration, GivesTheRunBack) {
   const TemporaryFolder folder;
   write_run(folder, kResult);

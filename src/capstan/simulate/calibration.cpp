@@ -8,7 +8,7 @@
 #include <toml++/toml.h>
 
 #include "capstan/base/user_error.h"
-#include "capstan/strategy/strategy.h"
+#include "capstan/strategy/plan.h"
 
 namespace capstan::simulate {
 namespace {
@@ -66,8 +66,6 @@ Calibration Calibration::read(const std::filesystem::path& run) {
   Calibration out;
   out.network = text("network");
   out.strategy = text("strategy");
-  if (out.strategy.find('=') != std::string::npos)
-    fail(run / "config.toml", "is of a run with groups of tensors, which are not simulated");
   const double workers = number("workers");
   if (workers < 1 || workers > 65536) fail(file, "the result has no workers");
   out.workers = static_cast<std::uint32_t>(workers);
@@ -84,7 +82,8 @@ Calibration Calibration::read(const std::filesystem::path& run) {
   // With more workers, nobody can say how much of the waiting was for each other.
   const double updates = number("steps") - number("resumed_from");
   if (out.workers == 1 && out.strategy != "single" && updates > 0) {
-    const double pushes = updates * strategy::parse(out.strategy, 1)->pushes_per_update(1);
+    // Steps are those of the default, where tensors were in groups.
+    const double pushes = updates * strategy::parse_plan(out.strategy, 1).first->pushes_per_update(1);
     out.exchange = number("communication_seconds") / pushes;
     out.elements = static_cast<std::uint64_t>(std::llround(number("bytes_pushed") / pushes / sizeof(float)));
   }
