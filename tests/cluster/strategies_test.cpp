@@ -28,6 +28,7 @@ TEST(Strategies, AreListed) {
   EXPECT_EQ(help.exit_code(), 0) << help.errors();
   for (const auto& entry : strategy::table()) EXPECT_THAT(help.output(), HasSubstr(entry.name));
   EXPECT_THAT(help.output(), HasSubstr("single"));
+  EXPECT_THAT(help.output(), HasSubstr("default=sync,fc*.weight=async"));
 }
 
 // 1438 digits for three workers of batch size 32: 15 steps an epoch, 30 in all.

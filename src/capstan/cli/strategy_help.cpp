@@ -31,7 +31,7 @@ bool asks_for_strategies(const Arguments& arguments) {
   fmt::print(
       "\nOptions follow the name after colons; what is left out takes the default in\n"
       "brackets. docs/strategies.md says what each does, costs and is good for.\n"
-      "\nGroups of tensors, by name, may have one of the first seven each:\n"
+      "\nGroups of tensors, by name, may each have one of sync to dc-asgd-a:\n"
       "  --strategy \"default=sync,fc*.weight=async\"\n");
   return true;
 }
