@@ -1,6 +1,7 @@
 // Strategies as a user meets them: real processes, a real network.
 
 #include <algorithm>
+#include <cstring>
 #include <fstream>
 #include <set>
 
@@ -74,6 +75,26 @@ TEST(Strategies, AreEstimatedWithoutRunning) {
   }
 }
 
+// One round is longer than anybody waits here.
+TEST(Strategies, OfLongRoundsShowHowFarTheyAreAndCanBeInterrupted) {
+  const Folder folder;
+  Program run(folder, {"train", "--json", "--train-dir=" + (folder / "run").string(), "--log-interval=0.2",
+                       "--threads=1", "--strategy=diloco:1000000", "--epochs=100000"});
+  ASSERT_TRUE(run.said("worker 1  step ")) << run.errors();
+  const auto far = [&] {
+    const auto errors = run.errors();
+    const auto at = errors.rfind("worker 0  step ");
+    return at == std::string::npos ? 0 : std::atoi(errors.c_str() + at + std::strlen("worker 0  step "));
+  };
+  for (const auto until = in_seconds(60); far() < 3 && SteadyClock::now() < until;)
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  EXPECT_GE(far(), 3);
+  run.child().signal(SIGINT);
+  EXPECT_EQ(run.exit_code(), 130) << run.errors();
+  EXPECT_EQ(run.json()["error"], "interrupted") << "and was not killed: " << run.errors();
+  EXPECT_EQ(run.json()["steps"], 0);
+}
+
 TEST(Strategies, BackupDropsWhatComesLateAndSaysSo) {
   const Folder folder;
   Program run(folder, train(folder / "run", {"--workers=3", "--strategy=backup:1", "--max-steps=30",
@@ -131,6 +152,9 @@ TEST(Strategies, OfGroupsOfParameters) {
   EXPECT_EQ(groups[0]["version"], 30);
   EXPECT_EQ(groups[1]["group"], "fc*.weight");
   EXPECT_EQ(groups[1]["version"], 90);
+  Program shown(folder, {"inspect", (folder / "run").string() + "/checkpoints/step-00000030", "--json"});
+  EXPECT_EQ(shown.exit_code(), 0) << shown.errors();
+  EXPECT_EQ(shown.json()["groups"]["fc*.weight"], 90);
 
   Program more(folder, train(folder / "run", {"--workers=3", "--epochs=3", "--checkpoint-every=15",
                                               "--resume=auto", "--strategy=default=sync,fc*.weight=async"}));

@@ -58,10 +58,10 @@ TEST(Comparison, TextIsATableOf80Columns) {
     found.push_back(line);
   }
   EXPECT_THAT(
-      found, ElementsAre("strategy        seconds  samples/s  speed-up   accuracy    to 90 % stale avg/max",
-                         "single             20.0       1000      1.00    95.00 %     20.0 s             —",
-                         "async               8.0       2500      2.50    90.00 %      8.0 s      1.25 / 7",
-                         "sync           failed: server 0 is lost (killed by signal 9): training cannot g…"));
+      found, ElementsAre("strategy            seconds samples/s speed-up  accuracy   to 90 % stale avg/max",
+                         "single                 20.0      1000     1.00   95.00 %    20.0 s             —",
+                         "async                   8.0      2500     2.50   90.00 %     8.0 s      1.25 / 7",
+                         "sync               failed: server 0 is lost (killed by signal 9): training cann…"));
 }
 
 TEST(Comparison, TextSaysWhatThereIsNot) {
@@ -69,7 +69,10 @@ TEST(Comparison, TextSaysWhatThereIsNot) {
   c.target_accuracy.reset();
   c.runs.erase(c.runs.begin());
   EXPECT_THAT(text(table(c)),
-              HasSubstr("async               8.0       2500         —    90.00 %          —      1.25 / 7"));
+              HasSubstr("async                   8.0      2500        —   90.00 %         —      1.25 / 7"));
+  c.runs[0].strategy = "decoupled-diloco:500:3:2s";
+  EXPECT_THAT(text(table(c)),
+              HasSubstr("decoupled-diloco:…      8.0      2500        —   90.00 %         —      1.25 / 7"));
 }
 
 TEST(Comparison, PointsAreTheEvaluationsOfARun) {

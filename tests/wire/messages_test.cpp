@@ -109,7 +109,7 @@ TEST(Messages, StringsListsAndOptionsHaveTheBytesOfTheDocument) {
 }
 
 TEST(Messages, UnknownTypesAreRejectedByNumber) {
-  EXPECT_NE(decode_error(bytes({27, 0})).find("27"), std::string::npos);
+  EXPECT_NE(decode_error(bytes({28, 0})).find("28"), std::string::npos);
   EXPECT_NE(decode_error(bytes({0xff, 0xff})).find("65535"), std::string::npos);
   EXPECT_FALSE(decode({}));
 }

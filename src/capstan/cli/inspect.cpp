@@ -116,10 +116,13 @@ int show_checkpoint(const fs::path& folder, const fs::path& export_to, bool json
     for (const auto& row : rows) tensors.push_back(row.json());
     auto legs = Json::array();
     for (const auto& leg : m.legs) legs.push_back({{"batch", leg.batch}, {"steps", leg.steps}});
+    auto groups = Json::object();
+    for (const auto& g : m.groups) groups[g.group] = g.version.value;
     fmt::print("{}\n", json_line(Json{{"ok", true},
                                       {"path", folder.string()},
                                       {"version", m.version.value},
                                       {"strategy", m.strategy},
+                                      {"groups", groups},
                                       {"optimizer", m.optimizer},
                                       {"optimizer_state", m.state},
                                       {"schedule", m.schedule},
@@ -138,6 +141,7 @@ int show_checkpoint(const fs::path& folder, const fs::path& export_to, bool json
       folder.string(), m.version.value, m.strategy, m.optimizer,
       m.state.empty() ? "" : fmt::format(" with {}", fmt::join(m.state, ", ")), m.schedule, m.learning_rate,
       data_text(m));
+  for (const auto& g : m.groups) fmt::print("group     {}: {} updates\n", g.group, g.version.value);
   fmt::print("model     {} parameters in {}, {:.1f} MB on disk\n", model.layout.parameters(),
              counted(model.layout.tensors().size(), "tensor"), static_cast<double>(bytes_of(folder)) / 1e6);
   fmt::print("good      every checksum fits\n");

@@ -29,8 +29,9 @@ bool is_terminal() {
 
 }  // namespace
 
-Progress::Progress(std::uint64_t total_steps, double interval)
+Progress::Progress(std::uint64_t total_steps, double interval, By by)
     : total_steps_(total_steps),
+      by_(by),
       terminal_(is_terminal()),
       color_(terminal_ && !std::getenv("NO_COLOR")),
       interval_(from_seconds(interval > 0 ? interval
@@ -54,15 +55,24 @@ std::string Progress::bar(double part) const {
   return color_ ? "\033[36m" + out + "\033[0m" : out;
 }
 
+std::uint64_t Progress::steps(const wire::StatusReport& s) const {
+  if (by_ == By::kUpdates || s.workers.empty()) return s.version.value;
+  std::uint64_t sum = 0;
+  for (const auto& w : s.workers) sum += w.clock.value;
+  return sum / s.workers.size();
+}
+
 // Short enough for a terminal of 80 columns.
 std::string Progress::whole_line(const wire::StatusReport& s, double rate) const {
-  const double part =
-      total_steps_ > 0 ? static_cast<double>(s.version.value) / static_cast<double>(total_steps_) : 0;
+  const auto done = steps(s);
+  const double part = total_steps_ > 0 ? static_cast<double>(done) / static_cast<double>(total_steps_) : 0;
   double loss = 0;
   for (const auto& w : s.workers) loss += w.loss / static_cast<double>(s.workers.size());
-  const double left = part > 0 ? s.seconds * (1 - part) / part : -1;
+  // Up to the last update, where those are what is counted.
+  const double took = by_ == By::kUpdates ? s.seconds : seconds(last_ - begun_);
+  const double left = part > 0 ? took * (1 - part) / part : -1;
   return fmt::format("{} {:3.0f} %  step {}/{}  loss {:.4f}  {:.0f} samples/s  ETA {}",
-                     terminal_ ? bar(part) : "total", 100 * part, s.version.value, total_steps_, loss, rate,
+                     terminal_ ? bar(part) : "total", 100 * part, done, total_steps_, loss, rate,
                      time_text(left));
 }
 

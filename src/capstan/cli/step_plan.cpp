@@ -53,6 +53,7 @@ StepPlan plan_steps(const config::JobConfig& config, std::uint64_t samples,
   plan.worker_steps += steps;
   plan.total = plan.epochs.empty() ? plan.start.value : plan.epochs.back().end;
   if (config.max_steps > 0) plan.total = std::min(plan.total, config.max_steps);
+  plan.leg_steps = std::min(steps, job.pushes(plan.start, {plan.total}) / workers * steps_per_round);
   return plan;
 }
 

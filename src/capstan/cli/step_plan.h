@@ -15,6 +15,7 @@ struct StepPlan {
   std::uint64_t per_epoch = 0;     // updates of a whole epoch
   std::uint64_t total = 0;         // at its end
   std::uint64_t worker_steps = 0;  // of one worker, at the end of its last epoch
+  std::uint64_t leg_steps = 0;     // of one worker, from the start to the end
   std::uint64_t samples = 0;       // of a whole epoch
   struct Epoch {
     std::uint64_t end = 0;  // updates after which it is over

@@ -28,17 +28,27 @@ namespace {
 constexpr auto kLookInterval = std::chrono::milliseconds(50);
 constexpr auto kEndPatience = std::chrono::seconds(5);
 
+bool is_local(const TrainContext& context) {
+  return context.config.plan().first->round().is_local();
+}
+
 // Every process is given the folder; only the first server looks at it.
 std::vector<std::string> serve_arguments(const TrainContext& context) {
   // Where workers train by themselves, the learning rate follows their own steps.
-  const bool local = context.config.plan().first->round().is_local();
-  auto arguments =
-      config::serve_arguments(context.config, local ? context.plan.worker_steps : context.plan.total);
+  auto arguments = config::serve_arguments(
+      context.config, is_local(context) ? context.plan.worker_steps : context.plan.total);
   arguments.push_back(
       fmt::format("--loss-window={}", std::min<std::uint64_t>(context.plan.per_epoch, 1'000'000)));
   arguments.push_back("--train-dir=" + context.folder.path().string());
   if (context.resume) arguments.push_back("--resume=" + context.resume->folder.string());
   return arguments;
+}
+
+Progress make_progress(const TrainContext& context) {
+  const auto& plan = context.plan;
+  const auto interval = context.config.log_interval;
+  return is_local(context) ? Progress(plan.leg_steps, interval, Progress::By::kWorkerSteps)
+                           : Progress(plan.total, interval);
 }
 
 // One job from the first process to the last evaluation.
@@ -50,7 +60,7 @@ class Supervisor {
         plan_(context.plan),
         job_({config_.servers, serve_arguments(context), config_.listen, context.token,
               context.folder.path()}),
-        progress_(plan_.total, config_.log_interval),
+        progress_(make_progress(context)),
         evaluator_(std::move(context.model), context.layout, *context.dataset.test),
         evaluator_process_(context.evaluator, context.folder.path()) {}
 

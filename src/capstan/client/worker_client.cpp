@@ -147,6 +147,11 @@ Result<Update> WorkerClient::push_pull(const StepReport& report) {
   return update;
 }
 
+void WorkerClient::tell(const StepReport& so_far) {
+  const wire::Progress progress{{clock_.value + so_far.steps}, so_far.samples, so_far.loss};
+  driver_.with_lock([&] { links_.send(0, progress); });
+}
+
 std::vector<DataLeg> WorkerClient::legs() const {
   std::vector<DataLeg> legs;
   for (const auto& leg : joined_.legs) legs.push_back({leg.batch, leg.steps});
@@ -199,6 +204,7 @@ void WorkerClient::on_message(std::size_t server, const wire::Message& message) 
     farewells_[server] = true;
     links_.dismissed(server);
   }
+  if (std::holds_alternative<wire::StopRequest>(message)) asked_to_stop_ = true;
   const auto* weights = std::get_if<wire::Weights>(&message);
   if (!weights || !waiting_ || answered_[server] || weights->request != request_) return;
   answered_[server] = true;

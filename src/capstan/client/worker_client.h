@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <span>
 #include <vector>
@@ -66,6 +67,10 @@ class WorkerClient final : private Links::Events {
   void skip_to(Clock clock) { clock_ = clock; }
   // Hands in the gradient and waits for the weights that the strategy releases.
   Result<Update> push_pull(const StepReport& report);
+  // How far it has come since its last push, where that is long ago: for people who watch.
+  void tell(const StepReport& so_far);
+  // The job is to end now, without another push.
+  bool asked_to_stop() const { return asked_to_stop_; }
   // This worker's own, flat.
   void send_statistics(std::vector<float> values);
   // Says good-bye and waits a moment for the servers to hear it, so that nobody takes this worker for lost.
@@ -107,6 +112,7 @@ class WorkerClient final : private Links::Events {
   std::vector<bool> answered_;
   wire::Weights answer_;
   bool waiting_ = false;
+  std::atomic<bool> asked_to_stop_ = false;
   std::vector<float> statistics_;  // what the servers sent
   std::vector<bool> farewells_;    // while leaving: which servers have confirmed it
 

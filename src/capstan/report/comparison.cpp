@@ -130,17 +130,17 @@ Table table(const Comparison& comparison) {
 }
 
 std::string text(const Table& table) {
-  constexpr std::size_t kColumns = 80;
-  const auto line = [](const std::vector<std::string>& cells) {
-    return fmt::format("{:<14} {:>8} {:>10} {:>9} {:>10} {:>10} {:>13}\n", cells[0], cells[1], cells[2],
-                       cells[3], cells[4], cells[5], cells[6]);
+  constexpr std::size_t kColumns = 80, kName = 18;
+  const auto line = [&](const std::vector<std::string>& cells) {
+    return fmt::format("{:<{}} {:>8} {:>9} {:>8} {:>9} {:>9} {:>13}\n", cut(cells[0], kName), kName, cells[1],
+                       cells[2], cells[3], cells[4], cells[5], cells[6]);
   };
   auto out = line(table.head);
   for (const auto& row : table.rows) {
     if (row.cells.size() > 1) {
       out += line(row.cells);
     } else {
-      out += cut(fmt::format("{:<14} {}", row.cells[0], row.problem), kColumns) + "\n";
+      out += cut(fmt::format("{:<{}} {}", cut(row.cells[0], kName), kName, row.problem), kColumns) + "\n";
     }
   }
   return out;

@@ -142,6 +142,7 @@ void Coordinator::count_push(Worker& worker) {
   row.clock = push.clock;
   row.loss = push.loss;
   row.samples += push.samples;
+  worker.underway = 0;
   ++row.pushes;
   row.compute_seconds += 1e-6 * push.compute_us;
   row.wait_seconds += 1e-6 * push.wait_us;
@@ -182,6 +183,13 @@ void Coordinator::pull(const wire::Member& member, const wire::Pull& pull) {
   } else {
     try_start();
   }
+}
+
+void Coordinator::progressed(WorkerId id, const wire::Progress& progress) {
+  auto& worker = workers_[id.value];
+  worker.row.clock = progress.clock;
+  worker.row.loss = progress.loss;
+  worker.underway = progress.samples;
 }
 
 void Coordinator::ask_for_initial_weights() {
@@ -295,6 +303,7 @@ wire::StatusReport Coordinator::report() const {
   report.samples = loss_marks_.back().samples;
   for (std::uint32_t i = 0; i < workers_.size(); ++i) {
     auto& row = report.workers.emplace_back(workers_[i].row);
+    row.samples += workers_[i].underway;
     const auto staleness = engine.staleness({i});
     row.staleness_mean = staleness.mean;
     row.staleness_max = staleness.max;

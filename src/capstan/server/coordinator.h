@@ -58,6 +58,7 @@ class Coordinator {
   void pushed(const wire::Push& push);
   void staged(ServerId server, WorkerId worker, Incarnation incarnation, Sequence sequence);
   void pull(const wire::Member& member, const wire::Pull& pull);
+  void progressed(WorkerId worker, const wire::Progress& progress);
   void gone(const wire::Member& member, bool lost);
   void stop();  // end at the next step
   void tick();  // time has passed
@@ -91,8 +92,9 @@ class Coordinator {
     bool counted = false;                       // the engines have it
     std::set<std::uint32_t> holders;            // servers that hold the push `holding`
     Sequence holding;
-    std::uint64_t applied = 0;  // clock of the newest push that was applied
-    Version became;             // which version its newest push is part of; 0 for none
+    std::uint64_t applied = 0;   // clock of the newest push that was applied
+    std::uint32_t underway = 0;  // samples since that push, as far as it has told
+    Version became;              // which version its newest push is part of; 0 for none
     // By group:
     std::vector<Sequence> marks;  // newest push that was applied or dropped
     std::vector<bool> released;   // since its newest push, or the answer to it

@@ -124,7 +124,11 @@ std::span<const float> Server::weights() const {
 }
 
 void Server::stop() {
-  if (coordinator_) coordinator_->stop();
+  if (!coordinator_) return;
+  coordinator_->stop();
+  // The others learn it with the answer to their next push, which may be far off here.
+  if (!is_local_) return;
+  for (auto* s : sessions_of(Role::kWorker)) s->send(wire::StopRequest{"stopped"});
 }
 
 wire::StatusReport Server::status() const {

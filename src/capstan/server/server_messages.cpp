@@ -154,6 +154,11 @@ Status Server::take_as_leader(Session& session, const wire::Message& message) {
     take_statistics(session);
     return Status::ok();
   }
+  if (const auto* progress = std::get_if<wire::Progress>(&message);
+      progress && member.role == Role::kWorker) {
+    coordinator_->progressed({member.index}, *progress);
+    return Status::ok();
+  }
   if (const auto* pull = std::get_if<wire::Pull>(&message); pull && member.role != Role::kServer) {
     coordinator_->pull(member, *pull);
     return Status::ok();

@@ -15,6 +15,9 @@
 namespace capstan::training {
 namespace {
 
+// How often a worker that trains by itself says how far it is.
+constexpr auto kTellInterval = std::chrono::milliseconds(500);
+
 // One worker on its way through its part of the data.
 class Worker {
  public:
@@ -61,7 +64,8 @@ class Worker {
   }
 
   bool is_to_end() const {
-    return update_.stop || (options_.stop && options_.stop->load(std::memory_order_relaxed));
+    return update_.stop || client_.asked_to_stop() ||
+           (options_.stop && options_.stop->load(std::memory_order_relaxed));
   }
 
   Status compute_for_servers() {
@@ -88,7 +92,10 @@ class Worker {
     for (auto step = first_; step < total_ && !is_to_end(); ++step) {
       seed_step(options_.seed, client_.rank(), {before_ + step});
       count(slowed(trainer.step(loader_.next(), before_ + step)));
-      if (!ends_round(step)) continue;
+      if (!ends_round(step)) {
+        tell();
+        continue;
+      }
       trainer.hand_in(round_.payload, client_.weights(), client_.gradients());
       if (auto bad = exchange(); !bad.is_ok()) return bad;
       trainer.move_to(client_.weights(), round_.move);
@@ -116,8 +123,17 @@ class Worker {
     result_.data_seconds += loader_.wait_seconds();
   }
 
+  void tell() {
+    if (SteadyClock::now() - told_ < kTellInterval) return;
+    told_ = SteadyClock::now();
+    report_.loss = mean_loss();
+    client_.tell(report_);
+  }
+
+  float mean_loss() const { return report_.samples > 0 ? static_cast<float>(loss_ / report_.samples) : 0; }
+
   Status exchange() {
-    report_.loss = report_.samples > 0 ? static_cast<float>(loss_ / report_.samples) : 0;
+    report_.loss = mean_loss();
     auto update = client_.push_pull(report_);
     if (!update) return update.status();
     update_ = *update;
@@ -140,6 +156,7 @@ class Worker {
   client::Update update_;
   client::StepReport report_{.steps = 0};  // of the steps since the last push
   double loss_ = 0;                        // their sum
+  TimePoint told_ = SteadyClock::now();
   WorkerResult result_;
 };
 

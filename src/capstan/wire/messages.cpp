@@ -36,7 +36,8 @@ constexpr std::array kNames = {"Challenge",
                                "Statistics",
                                "CheckpointOrder",
                                "CheckpointWritten",
-                               "FoldOrder"};
+                               "FoldOrder",
+                               "Progress"};
 static_assert(kNames.size() == std::variant_size_v<Message>);
 
 template <std::size_t I>

@@ -354,7 +354,9 @@ struct StatusReport {  // server → observer
   }
 };
 
-struct StopRequest {  // observer → leader: end the job at the next step; leader → follower: it has ended
+// observer → leader: end the job at the next step; leader → worker that trains by itself: end it now; leader
+// → follower: it has ended
+struct StopRequest {
   std::string reason;
   template <class V, class M>
   static void fields(V&& v, M&& m) {
@@ -412,11 +414,21 @@ struct CheckpointWritten {  // follower → leader
   }
 };
 
+struct Progress {  // worker → leader: how far it is between two pushes, for people who watch
+  Clock clock;
+  std::uint32_t samples = 0;  // since its last push
+  float loss = 0;             // in the mean
+  template <class V, class M>
+  static void fields(V&& v, M&& m) {
+    v(m.clock), v(m.samples), v(m.loss);
+  }
+};
+
 // Every message there is. A message's number on the wire is its place here: add at the end.
 using Message = std::variant<Challenge, Hello, Trusted, Refused, Join, Joined, Share, SendWeights, Initialize,
                              Push, Pull, Weights, Leave, Heartbeat, Staged, Initialized, Gone, ApplyOrder,
                              DropOrder, DeliverOrder, StatusRequest, StatusReport, StopRequest, Statistics,
-                             CheckpointOrder, CheckpointWritten, FoldOrder>;
+                             CheckpointOrder, CheckpointWritten, FoldOrder, Progress>;
 
 // The name of a message's type, for messages to people.
 const char* name_of(const Message& message);

@@ -1,0 +1,84 @@
+// Workers that train by themselves for long: what they say on their way, and what they are told.
+
+#include <functional>
+#include <thread>
+
+#include <gtest/gtest.h>
+
+#include "support/loopback_cluster.h"
+
+namespace capstan {
+namespace {
+
+using testing::LoopbackCluster;
+
+bool soon(const std::function<bool()>& is_true) {
+  for (int i = 0; i < 2000; ++i) {
+    if (is_true()) return true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  return false;
+}
+
+class LongRounds : public ::testing::Test {
+ protected:
+  void begin(const std::string& strategy) {
+    server::ServerOptions options;
+    options.job.strategy = strategy;
+    cluster_ = std::make_unique<LoopbackCluster>(true, options);
+    const std::vector<float> initial(layout_.size());
+    auto client =
+        client::WorkerClient::join(cluster_->worker_options(0), cluster_->connector(), layout_, initial);
+    ASSERT_TRUE(client) << client.status().message();
+    worker_ = std::move(*client);
+    ASSERT_TRUE(worker_->pull());
+    auto observer = client::Observer::join(cluster_->link_options(), cluster_->connector());
+    ASSERT_TRUE(observer) << observer.status().message();
+    observer_ = std::move(*observer);
+  }
+  wire::WorkerRow row() {
+    const auto status = observer_->status();
+    EXPECT_TRUE(status) << status.status().message();
+    return status ? status->workers.at(0) : wire::WorkerRow{};
+  }
+
+  const FlatLayout layout_ = FlatLayout({{"w", {10}}});
+  std::unique_ptr<LoopbackCluster> cluster_;
+  std::unique_ptr<client::WorkerClient> worker_;
+  std::unique_ptr<client::Observer> observer_;
+};
+
+TEST_F(LongRounds, ShowHowFarTheyAre) {
+  begin("local-sgd:100");
+  worker_->tell({.samples = 320, .loss = 1.5f, .steps = 10});
+  EXPECT_TRUE(soon([&] { return row().clock == Clock{10}; }));
+  EXPECT_EQ(row().samples, 320u);
+  EXPECT_EQ(row().loss, 1.5f);
+  EXPECT_EQ(row().pushes, 0u);
+  ASSERT_TRUE(worker_->push_pull({.samples = 3200, .loss = 1, .steps = 100}));
+  EXPECT_EQ(row().clock, Clock{100});
+  EXPECT_EQ(row().samples, 3200u) << "what was told on the way is part of the push";
+  worker_->tell({.samples = 32, .loss = 0.5f, .steps = 1});
+  EXPECT_TRUE(soon([&] { return row().clock == Clock{101}; }));
+  EXPECT_EQ(row().samples, 3232u);
+}
+
+TEST_F(LongRounds, EndWhenTheJobIsStopped) {
+  begin("diloco:1000");
+  EXPECT_FALSE(worker_->asked_to_stop());
+  observer_->stop("interrupted");
+  EXPECT_TRUE(soon([&] { return worker_->asked_to_stop(); }));
+}
+
+// Who hands in gradients learns it with the answer to the next.
+TEST_F(LongRounds, AreNotThoseOfGradients) {
+  begin("sync");
+  observer_->stop("interrupted");
+  const auto update = worker_->push_pull({.samples = 32});
+  ASSERT_TRUE(update);
+  EXPECT_TRUE(update->stop);
+  EXPECT_FALSE(worker_->asked_to_stop());
+}
+
+}  // namespace
+}  // namespace capstan
