@@ -9,16 +9,8 @@ namespace {
 
 using ::testing::HasSubstr;
 
-using Flags = std::vector<std::string>;
-
-Flags train(const fs::path& run, const Flags& more) {
-  Flags arguments = {"train", "--json", "--train-dir=" + run.string(), "--log-interval=60", "--threads=1"};
-  arguments.insert(arguments.end(), more.begin(), more.end());
-  return arguments;
-}
-
 nlohmann::json result_of(const Folder& folder, const std::string& name, const Flags& flags) {
-  Program run(folder, train(folder / name, flags));
+  Program run(folder, quiet_train(folder / name, flags));
   EXPECT_EQ(run.exit_code(), 0) << run.errors();
   return run.json();
 }
@@ -64,7 +56,8 @@ class Team : public ::testing::Test {
   // Under way: the first epoch has been evaluated.
   void start() {
     fs::remove_all(folder_ / "run");
-    run_.emplace(folder_, train(folder_ / "run", {"--strategy=allreduce", "--workers=3", "--epochs=500"}));
+    run_.emplace(folder_,
+                 quiet_train(folder_ / "run", {"--strategy=allreduce", "--workers=3", "--epochs=500"}));
     ASSERT_TRUE(run_->said("epoch 1 ")) << run_->errors();
     others_ = run_->children(" --team-rank");
     ASSERT_EQ(others_.size(), 2u);

@@ -13,8 +13,6 @@ namespace {
 using ::testing::HasSubstr;
 
 using Json = nlohmann::json;
-using Flags = std::vector<std::string>;
-
 Flags train(const fs::path& run, const Flags& more) {
   Flags arguments = {"train", "--json", "--train-dir=" + run.string(), "--log-interval=60"};
   arguments.insert(arguments.end(), more.begin(), more.end());

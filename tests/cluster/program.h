@@ -108,6 +108,15 @@ class Program {
   std::string output_;
 };
 
+using Flags = std::vector<std::string>;
+
+// A run that says little, with one thread for each worker.
+inline Flags quiet_train(const fs::path& run, const Flags& more) {
+  Flags arguments = {"train", "--json", "--train-dir=" + run.string(), "--log-interval=60", "--threads=1"};
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  return arguments;
+}
+
 // Gone, or a zombie that nobody has waited for yet.
 inline bool has_ended(pid_t pid) {
   const auto stat = text_of("/proc/" + std::to_string(pid) + "/stat");

@@ -17,8 +17,6 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-using Flags = std::vector<std::string>;
-
 Flags train(const fs::path& run, Flags more = {}) {
   Flags arguments = {"train", "--json", "--train-dir=" + run.string(), "--log-interval=60"};
   arguments.insert(arguments.end(), more.begin(), more.end());

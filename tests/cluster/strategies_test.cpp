@@ -15,14 +15,6 @@ namespace {
 
 using ::testing::HasSubstr;
 
-using Flags = std::vector<std::string>;
-
-Flags train(const fs::path& run, const Flags& more) {
-  Flags arguments = {"train", "--json", "--train-dir=" + run.string(), "--log-interval=60", "--threads=1"};
-  arguments.insert(arguments.end(), more.begin(), more.end());
-  return arguments;
-}
-
 TEST(Strategies, AreListed) {
   const Folder folder;
   Program help(folder, {"train", "--strategy", "help"});
@@ -41,8 +33,8 @@ TEST(Strategies, MakeAsManyUpdatesAsTheyAreTo) {
   for (const auto& [strategy, steps] : strategies) {
     SCOPED_TRACE(strategy);
     const Folder folder;
-    Program run(folder,
-                train(folder / "run", {"--workers=3", "--epochs=2", std::string("--strategy=") + strategy}));
+    Program run(folder, quiet_train(folder / "run",
+                                    {"--workers=3", "--epochs=2", std::string("--strategy=") + strategy}));
     ASSERT_EQ(run.exit_code(), 0) << run.errors();
     EXPECT_EQ(run.json()["steps"], steps) << run.errors();
     std::uint64_t samples = 0;
@@ -64,8 +56,8 @@ TEST(Strategies, AreEstimatedWithoutRunning) {
   const Folder folder;
   for (const auto& c : cases) {
     SCOPED_TRACE(c.strategy);
-    Program run(folder, train(folder / "run", {"--workers=4", "--dry-run", "--optimizer=sgd",
-                                               std::string("--strategy=") + c.strategy}));
+    Program run(folder, quiet_train(folder / "run", {"--workers=4", "--dry-run", "--optimizer=sgd",
+                                                     std::string("--strategy=") + c.strategy}));
     ASSERT_EQ(run.exit_code(), 0) << run.errors();
     const auto json = run.json();
     const double model = 4 * json["parameters"].get<double>();
@@ -97,8 +89,8 @@ TEST(Strategies, OfLongRoundsShowHowFarTheyAreAndCanBeInterrupted) {
 
 TEST(Strategies, BackupDropsWhatComesLateAndSaysSo) {
   const Folder folder;
-  Program run(folder, train(folder / "run", {"--workers=3", "--strategy=backup:1", "--max-steps=30",
-                                             "--epochs=20", "--slow-worker=2:10x"}));
+  Program run(folder, quiet_train(folder / "run", {"--workers=3", "--strategy=backup:1", "--max-steps=30",
+                                                   "--epochs=20", "--slow-worker=2:10x"}));
   ASSERT_EQ(run.exit_code(), 0) << run.errors();
   const auto result = run.json();
   EXPECT_EQ(result["steps"], 30);
@@ -109,8 +101,8 @@ TEST(Strategies, BackupDropsWhatComesLateAndSaysSo) {
 TEST(Strategies, ChangeOnTheWay) {
   const Folder folder;
   // 15 updates of three gradients each, then 45 of one each.
-  Program run(folder,
-              train(folder / "run", {"--workers=3", "--epochs=2", "--strategy=sync", "--switch=15=async"}));
+  Program run(folder, quiet_train(folder / "run",
+                                  {"--workers=3", "--epochs=2", "--strategy=sync", "--switch=15=async"}));
   ASSERT_EQ(run.exit_code(), 0) << run.errors();
   EXPECT_EQ(run.json()["steps"], 15 + 45);
 }
@@ -122,12 +114,12 @@ TEST(Strategies, OfWorkersThatTrainByThemselvesGoOnFromACheckpoint) {
     const Flags flags = {"--workers=2", "--epochs=4", "--strategy=" + strategy, "--checkpoint-every=2"};
     auto first = flags;
     first.push_back("--max-steps=6");
-    Program begun(folder, train(folder / "run", first));
+    Program begun(folder, quiet_train(folder / "run", first));
     ASSERT_EQ(begun.exit_code(), 0) << begun.errors();
     EXPECT_EQ(begun.json()["steps"], 6);
     auto second = flags;
     second.push_back("--resume=auto");
-    Program done(folder, train(folder / "run", second));
+    Program done(folder, quiet_train(folder / "run", second));
     ASSERT_EQ(done.exit_code(), 0) << done.errors();
     EXPECT_EQ(done.json()["resumed_from"], 6);
     EXPECT_EQ(done.json()["steps"], 19) << "23 steps an epoch: 30 done, 62 left in 13 rounds";
@@ -138,8 +130,8 @@ TEST(Strategies, OfWorkersThatTrainByThemselvesGoOnFromACheckpoint) {
 // 15 steps an epoch of each worker: 30 updates of the default, and 90 of what nobody waits for.
 TEST(Strategies, OfGroupsOfParameters) {
   const Folder folder;
-  Program run(folder, train(folder / "run", {"--workers=3", "--epochs=2", "--checkpoint-every=15",
-                                             "--strategy=default=sync,fc*.weight=async"}));
+  Program run(folder, quiet_train(folder / "run", {"--workers=3", "--epochs=2", "--checkpoint-every=15",
+                                                   "--strategy=default=sync,fc*.weight=async"}));
   ASSERT_EQ(run.exit_code(), 0) << run.errors();
   const auto result = run.json();
   EXPECT_EQ(result["strategy"], "default=sync,fc*.weight=async");
@@ -156,8 +148,9 @@ TEST(Strategies, OfGroupsOfParameters) {
   EXPECT_EQ(shown.exit_code(), 0) << shown.errors();
   EXPECT_EQ(shown.json()["groups"]["fc*.weight"], 90);
 
-  Program more(folder, train(folder / "run", {"--workers=3", "--epochs=3", "--checkpoint-every=15",
-                                              "--resume=auto", "--strategy=default=sync,fc*.weight=async"}));
+  Program more(folder,
+               quiet_train(folder / "run", {"--workers=3", "--epochs=3", "--checkpoint-every=15",
+                                            "--resume=auto", "--strategy=default=sync,fc*.weight=async"}));
   ASSERT_EQ(more.exit_code(), 0) << more.errors();
   EXPECT_EQ(more.json()["resumed_from"], 30);
   EXPECT_EQ(more.json()["steps"], 45);
@@ -182,7 +175,7 @@ TEST(Strategies, MistakesAreOneLine) {
   };
   for (const auto& [flags, says] : wrong) {
     const Folder folder;
-    Program run(folder, train(folder / "run", flags));
+    Program run(folder, quiet_train(folder / "run", flags));
     EXPECT_EQ(run.exit_code(), 2);
     EXPECT_THAT(run.errors(), HasSubstr(says));
     EXPECT_EQ(std::ranges::count(run.errors(), '\n'), 1) << run.errors();

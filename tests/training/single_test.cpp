@@ -1,6 +1,9 @@
 #include "capstan/training/single.h"
 
+#include <barrier>
 #include <cstring>
+#include <mutex>
+#include <thread>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -111,6 +114,67 @@ TEST(Single, EqualsAPlainLibtorchLoop) {
           << name << " " << result.layout.tensors()[i].name;
     }
   }
+}
+
+// Three that divide every step among them, as threads here.
+TEST(Single, ATeamEqualsAPlainLibtorchLoopOverTheWholeBatch) {
+  constexpr std::uint32_t kWorkers = 3;
+  const auto dataset =
+      data::load({"synthetic:1x28x28:10:200", "", 1});  // the last step of an epoch is smaller
+  auto options = short_run(10);
+  options.batch_size = 24;
+  options.optimizer.lr = 0.01;
+  PlainTraining plain(options);
+  const auto first = models::layout_of(*make_network(options.network, dataset.train->shape(), 24));
+  std::vector<float> initial(first.size());
+  for (std::size_t i = 0; i < plain.parameters().size(); ++i)
+    models::tensor_in(first, i, initial.data()).copy_(plain.parameters()[i].detach());
+  const auto losses = plain.run(*dataset.train);
+
+  std::mutex mutex;
+  std::vector<float> sum;
+  std::barrier meet(kWorkers);
+  const auto add_up = [&](std::span<float> values) {
+    {
+      const std::lock_guard lock(mutex);
+      sum.resize(values.size());
+      for (std::size_t i = 0; i < values.size(); ++i) sum[i] += values[i];
+    }
+    meet.arrive_and_wait();
+    std::ranges::copy(sum, values.begin());
+    meet.arrive_and_wait();
+    {
+      const std::lock_guard lock(mutex);
+      std::ranges::fill(sum, 0.0f);
+    }
+    meet.arrive_and_wait();
+  };
+  std::vector<std::vector<float>> weights(kWorkers);
+  {
+    std::vector<std::jthread> threads;
+    for (std::uint32_t rank = 0; rank < kWorkers; ++rank) {
+      threads.emplace_back([&, rank] {
+        auto own = options;
+        own.batch_size = 8;
+        own.team = {rank, kWorkers, add_up};
+        own.start = SingleStart{{}, {}, {}, [&](std::span<float> to, const std::vector<std::span<float>>&) {
+                                  std::ranges::copy(initial, to.begin());
+                                }};
+        SingleCallbacks callbacks;
+        callbacks.on_step = [&](const SingleStep& step) {
+          EXPECT_NEAR(step.loss, losses[step.step - 1], 1e-5) << step.step;
+        };
+        weights[rank] = copy_of(train_single(own, dataset, callbacks).weights);
+      });
+    }
+  }
+  for (std::size_t i = 0; i < plain.parameters().size(); ++i) {
+    const auto expected = plain.parameters()[i].detach();
+    const auto ours = models::tensor_in(first, i, weights[0].data());
+    EXPECT_LT(((ours - expected).abs() / expected.abs().clamp_min(1)).max().item<float>(), 1e-6) << i;
+  }
+  EXPECT_EQ(weights[1], weights[0]);
+  EXPECT_EQ(weights[2], weights[0]);
 }
 
 TEST(Single, TheSameSeedGivesTheSameBitsAndAnotherSeedOthers) {
