@@ -142,7 +142,7 @@ TEST(Compare, ARunThatFailsLeavesTheOthers) {
 TEST(Compare, AnInterruptShowsWhatIsThere) {
   const Folder folder;
   Program run(folder, compare(folder / "all", {"--strategies=async,sync,single", "--epochs=30"}));
-  ASSERT_TRUE(run.said("2 of 3: sync")) << run.errors();
+  ASSERT_TRUE(run.said("2 of 3: sync", 200)) << run.errors();
   ASSERT_TRUE(run.said("epoch 1  step 23 ")) << run.errors();
   const auto workers = processes(run, " work ");
   EXPECT_EQ(workers.size(), 2u);
