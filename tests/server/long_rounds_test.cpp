@@ -61,6 +61,9 @@ TEST_F(LongRounds, ShowHowFarTheyAre) {
   worker_->tell({.samples = 32, .loss = 0.5f, .steps = 1});
   EXPECT_TRUE(soon([&] { return row().clock == Clock{101}; }));
   EXPECT_EQ(row().samples, 3232u);
+  worker_->leave();
+  EXPECT_TRUE(soon([&] { return row().state == wire::WorkerState::kLeft; }));
+  EXPECT_EQ(row().samples, 3200u) << "what was never handed in does not count";
 }
 
 TEST_F(LongRounds, EndWhenTheJobIsStopped) {

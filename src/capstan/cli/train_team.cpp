@@ -32,7 +32,7 @@ char state_of(pid_t pid) {
 }
 
 // The other processes of a team, and a thread that looks after them: Gloo cannot do without a peer, and does
-// not notice one that has been stopped.
+// not notice one that has been stopped. Use from one thread, which lives as long as the process.
 class Followers {
  public:
   void start(const TrainContext& context, const std::string& address) {
@@ -145,6 +145,8 @@ TrainResult train_in_team(TrainContext& context) {
 int follow_in_team(const config::JobConfig& config, const std::string& address, std::uint32_t rank,
                    const data::Dataset& dataset, const StepPlan& plan,
                    const std::optional<checkpoint::Found>& resume) {
+  if (rank >= config.workers)
+    throw UserError(fmt::format("--team-rank {}: the team has {} workers, from 0", rank, config.workers));
   const auto group = training::AllreduceGroup::join(address, rank, config.workers);
   group->meet();
   const optimizer::Optimizer rule(config.optimizer.options(), {});

@@ -229,6 +229,7 @@ void Coordinator::gone(const wire::Member& member, bool lost) {
   if (worker.row.state == WorkerState::kLeft || worker.row.state == WorkerState::kLost) return;
   worker.row.state = lost ? WorkerState::kLost : WorkerState::kLeft;
   worker.ready = false;
+  worker.underway = 0;  // it will not be handed in
   if (initializer_ == WorkerId{member.index}) initializer_.reset();
   happen([&](strategy::Engine& engine, std::uint32_t) { return engine.remove({member.index}); });
   ask_for_initial_weights();

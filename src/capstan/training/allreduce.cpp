@@ -11,6 +11,7 @@
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
 #include "capstan/base/failure.h"
+#include "capstan/client/connector.h"
 
 namespace capstan::training {
 namespace {
@@ -34,9 +35,9 @@ std::string here(std::uint32_t rank) {
 class AllreduceGroup::Gloo {
  public:
   Gloo(const std::string& address, std::uint32_t rank, std::uint32_t workers, Look look)
-      : host_(address.substr(0, address.rfind(':'))), rank_(rank), workers_(workers), look_(std::move(look)) {
+      : host_(client::parse_address(address).host), rank_(rank), workers_(workers), look_(std::move(look)) {
     c10d::TCPStoreOptions options;
-    options.port = static_cast<std::uint16_t>(std::stoul(address.substr(address.rfind(':') + 1)));
+    options.port = client::parse_address(address).port;
     options.isServer = rank == 0;
     options.waitWorkers = false;
     options.timeout = kMeeting;

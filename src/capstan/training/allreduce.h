@@ -15,7 +15,8 @@ class AllreduceGroup {
   // Called now and then while this process waits for the others; throws to give up.
   using Look = std::function<void()>;
 
-  // Opens the place where the others find this process, which has rank 0: HOST:PORT, 0 for any port.
+  // Opens the place where the others find this process, which has rank 0: HOST:PORT, 0 for any port. Gloo
+  // listens on every interface of the host, and asks nobody for a token.
   static std::unique_ptr<AllreduceGroup> open(const std::string& address, std::uint32_t workers, Look look);
   // Goes there.
   static std::unique_ptr<AllreduceGroup> join(const std::string& address, std::uint32_t rank,

@@ -1,7 +1,6 @@
 #include "capstan/training/single.h"
 
 #include <algorithm>
-#include <thread>
 
 #include <ATen/ATen.h>
 
@@ -117,11 +116,7 @@ SingleResult train_single(const SingleOptions& options, const data::Dataset& dat
       if (ended) break;
       const auto step_start = SteadyClock::now();
       seed_step(options.seed, WorkerId{options.team.rank}, {result.steps});
-      auto own = compute_gradients(*model, arena, loader.next());
-      if (options.team.slow_down > 1) {
-        std::this_thread::sleep_for(from_seconds((options.team.slow_down - 1) * own.seconds));
-        own.seconds *= options.team.slow_down;
-      }
+      const auto own = slowed(compute_gradients(*model, arena, loader.next()), options.team.slow_down);
       const auto computed = SteadyClock::now();
       bool stop = wants_to_stop();  // all of a team stop after the same step
       const auto factor = shares.add_up(

@@ -1,5 +1,7 @@
 #include "capstan/training/step.h"
 
+#include <thread>
+
 #include <ATen/Context.h>
 
 #include "capstan/base/random.h"
@@ -29,6 +31,14 @@ StepResult compute_gradients(models::Model& model, models::GradientArena& arena,
   arena.finish();
   result.seconds = seconds(SteadyClock::now() - start);
   return result;
+}
+
+StepResult slowed(StepResult step, double times) {
+  if (times > 1) {
+    std::this_thread::sleep_for(from_seconds((times - 1) * step.seconds));
+    step.seconds *= times;
+  }
+  return step;
 }
 
 }  // namespace capstan::training

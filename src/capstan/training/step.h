@@ -23,4 +23,7 @@ void seed_step(std::uint64_t seed, WorkerId worker, Version version);
 // batch is a zero gradient.
 StepResult compute_gradients(models::Model& model, models::GradientArena& arena, const Batch& batch);
 
+// Waits, as if the step had taken so many times as long.
+StepResult slowed(StepResult step, double times);
+
 }  // namespace capstan::training

@@ -1,7 +1,5 @@
 #include "capstan/training/worker.h"
 
-#include <thread>
-
 #include "capstan/base/check.h"
 #include "capstan/data/partition.h"
 #include "capstan/models/arena.h"
@@ -54,15 +52,6 @@ class Worker {
     return round_.epochs > 0 ? sampler_.total_steps(rounds * round_.epochs) : rounds * round_.steps;
   }
 
-  // As if this worker were slower than it is.
-  StepResult slowed(StepResult step) const {
-    if (options_.slow_down > 1) {
-      std::this_thread::sleep_for(from_seconds((options_.slow_down - 1) * step.seconds));
-      step.seconds *= options_.slow_down;
-    }
-    return step;
-  }
-
   bool is_to_end() const {
     return update_.stop || client_.asked_to_stop() ||
            (options_.stop && options_.stop->load(std::memory_order_relaxed));
@@ -73,7 +62,7 @@ class Worker {
     models::GradientArena arena(model_, layout_, client_.gradients());
     for (auto step = first_; step < total_ && !is_to_end(); ++step) {
       seed_step(options_.seed, client_.rank(), update_.version);
-      count(slowed(compute_gradients(model_, arena, loader_.next())));
+      count(slowed(compute_gradients(model_, arena, loader_.next()), options_.slow_down));
       if (auto bad = exchange(); !bad.is_ok()) return bad;
     }
     models::unbind_parameters(model_);  // others may go on, and change what was bound
@@ -91,7 +80,7 @@ class Worker {
                          optimizer::Schedule::parse(o.schedule, o.warmup, o.total));
     for (auto step = first_; step < total_ && !is_to_end(); ++step) {
       seed_step(options_.seed, client_.rank(), {before_ + step});
-      count(slowed(trainer.step(loader_.next(), before_ + step)));
+      count(slowed(trainer.step(loader_.next(), before_ + step), options_.slow_down));
       if (!ends_round(step)) {
         tell();
         continue;
