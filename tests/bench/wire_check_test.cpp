@@ -23,15 +23,15 @@ optimizer::Options plain_sgd() {
 }
 
 // Two workers in sync, 13 steps: w = 1/2 - 1/4 Σ (g0 + g1) / 2.
-std::vector<WireSight> right() {
-  std::vector<WireSight> sights(2);
+std::vector<WorkerObservation> right() {
+  std::vector<WorkerObservation> observations(2);
   double w = 0.5;
   for (std::uint64_t i = 0; i < 13; ++i) {
     w -= 0.25 * (static_cast<double>(wire_gradient(0, i)) + wire_gradient(1, i)) / 2;
-    for (auto& s : sights) s.applied.push_back(i + 1);
+    for (auto& s : observations) s.applied.push_back(i + 1);
   }
-  for (auto& s : sights) s.weight = w, s.version = 13;
-  return sights;
+  for (auto& s : observations) s.weight = w, s.version = 13;
+  return observations;
 }
 
 TEST(WireCheck, FindsNothingWrongWithWhatIsRight) {
@@ -40,35 +40,35 @@ TEST(WireCheck, FindsNothingWrongWithWhatIsRight) {
 
 TEST(WireCheck, FindsAWrongWeight) {
   for (const double wrong : {0.5, 0.0, std::numeric_limits<double>::quiet_NaN()}) {
-    auto sights = right();
-    sights[1].weight = wrong;
-    EXPECT_THAT(check_weights(sights, plain_sgd()), HasSubstr("worker 1 saw")) << wrong;
+    auto observations = right();
+    observations[1].weight = wrong;
+    EXPECT_THAT(check_weights(observations, plain_sgd()), HasSubstr("worker 1 saw")) << wrong;
   }
 }
 
 TEST(WireCheck, FindsAnUpdateThatDidNotHappen) {
-  auto sights = right();
+  auto observations = right();
   const double last = (static_cast<double>(wire_gradient(0, 12)) + wire_gradient(1, 12)) / 2;
-  for (auto& s : sights) s.weight += 0.25 * last;
-  EXPECT_THAT(check_weights(sights, plain_sgd()), HasSubstr("plain arithmetic"));
+  for (auto& s : observations) s.weight += 0.25 * last;
+  EXPECT_THAT(check_weights(observations, plain_sgd()), HasSubstr("plain arithmetic"));
 }
 
 TEST(WireCheck, FindsWeightsThatDiffer) {
-  auto sights = right();
-  sights[0].unlike = 3;
-  EXPECT_THAT(check_weights(sights, plain_sgd()), HasSubstr("3 weights that differ"));
+  auto observations = right();
+  observations[0].unlike = 3;
+  EXPECT_THAT(check_weights(observations, plain_sgd()), HasSubstr("3 weights that differ"));
 }
 
 TEST(WireCheck, FindsDroppedPushesAndVersionsThatNobodyMade) {
-  auto sights = right();
-  sights[0].applied[4] = 0;
-  EXPECT_THAT(check_weights(sights, plain_sgd()), HasSubstr("dropped"));
-  sights = right();
-  for (auto& s : sights) s.applied.back() = 99;
-  EXPECT_THAT(check_weights(sights, plain_sgd()), HasSubstr("version 13 is made of no push"));
-  sights = right();
-  sights[1].version = 14;
-  EXPECT_THAT(check_weights(sights, plain_sgd()), HasSubstr("which nobody made"));
+  auto observations = right();
+  observations[0].applied[4] = 0;
+  EXPECT_THAT(check_weights(observations, plain_sgd()), HasSubstr("dropped"));
+  observations = right();
+  for (auto& s : observations) s.applied.back() = 99;
+  EXPECT_THAT(check_weights(observations, plain_sgd()), HasSubstr("version 13 is made of no push"));
+  observations = right();
+  observations[1].version = 14;
+  EXPECT_THAT(check_weights(observations, plain_sgd()), HasSubstr("which nobody made"));
 }
 
 }  // namespace

@@ -16,12 +16,12 @@
 namespace capstan::checkpoint {
 namespace {
 
+using capstan::testing::buffers_values;
 using capstan::testing::contents;
 using capstan::testing::cuts;
 using capstan::testing::flat_values;
 using capstan::testing::many_shapes;
-using capstan::testing::some_statistics;
-using capstan::testing::statistics_values;
+using capstan::testing::some_buffers;
 using capstan::testing::TemporaryFolder;
 using capstan::testing::value_of;
 using capstan::testing::write_checkpoint;
@@ -125,28 +125,28 @@ TEST(Checkpoint, CountersAreIntegersAsInPyTorch) {
   const auto offset = header["bn.num_batches_tracked"]["data_offsets"][0].get<std::size_t>();
   std::memcpy(&counter, bytes.data() + 8 + length + offset, 8);
   EXPECT_EQ(counter, 1234);
-  EXPECT_EQ(load_statistics(folder.path(), manifest), statistics_values(some_statistics()));
+  EXPECT_EQ(load_buffers(folder.path(), manifest), buffers_values(some_buffers()));
 }
 
 // The mean over workers that have not counted equally far.
 TEST(Checkpoint, CountersAreRounded) {
   const TemporaryFolder folder;
-  const FlatLayout layout({{"w", {1}}}), statistics({{"num_batches_tracked", {}}, {"running_mean", {1}}});
-  std::vector<float> weight(layout.size()), means(statistics.size());
-  means[statistics.offset(0)] = 10.5f;
-  means[statistics.offset(1)] = 10.5f;
-  Shard shard{0, 1, {0, layout.size()}, {{"weights", weight}}, statistics, means};
+  const FlatLayout layout({{"w", {1}}}), buffers({{"num_batches_tracked", {}}, {"running_mean", {1}}});
+  std::vector<float> weight(layout.size()), means(buffers.size());
+  means[buffers.offset(0)] = 10.5f;
+  means[buffers.offset(1)] = 10.5f;
+  Shard shard{0, 1, {0, layout.size()}, {{"weights", weight}}, buffers, means};
   Manifest manifest;
   manifest.parameters = layout.tensors();
-  manifest.statistics = statistics.tensors();
+  manifest.buffers = buffers.tensors();
   manifest.pieces = write_shard(folder.path(), layout, shard);
   verify(folder.path(), manifest);
-  const auto back = load_statistics(folder.path(), manifest);
-  EXPECT_EQ(back[statistics.offset(0)], 11);
-  EXPECT_EQ(back[statistics.offset(1)], 10.5f);
+  const auto back = load_buffers(folder.path(), manifest);
+  EXPECT_EQ(back[buffers.offset(0)], 11);
+  EXPECT_EQ(back[buffers.offset(1)], 10.5f);
 
   const auto model = folder / "model.safetensors";
-  write_model(model, layout, weight, statistics, means);
+  write_model(model, layout, weight, buffers, means);
   std::map<std::string, std::vector<float>> values;
   for (const auto& tensor : read_safetensors(model).tensors) values[tensor.name] = tensor.values;
   EXPECT_EQ(values["num_batches_tracked"], std::vector{11.0f});
@@ -155,7 +155,7 @@ TEST(Checkpoint, CountersAreRounded) {
 
 TEST(Checkpoint, WithoutStatisticsHasNone) {
   const TemporaryFolder folder;
-  EXPECT_TRUE(load_statistics(folder.path(), write_checkpoint(folder.path(), 1)).empty());
+  EXPECT_TRUE(load_buffers(folder.path(), write_checkpoint(folder.path(), 1)).empty());
 }
 
 // ---- damage ----

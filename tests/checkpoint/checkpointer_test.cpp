@@ -12,11 +12,11 @@ namespace capstan::checkpoint {
 namespace {
 
 namespace fs = std::filesystem;
+using capstan::testing::buffers_values;
 using capstan::testing::flat_values;
 using capstan::testing::Mailbox;
 using capstan::testing::many_shapes;
-using capstan::testing::some_statistics;
-using capstan::testing::statistics_values;
+using capstan::testing::some_buffers;
 using capstan::testing::TemporaryFolder;
 using capstan::testing::write_file;
 using ::testing::ElementsAre;
@@ -103,14 +103,14 @@ TEST_F(Writing, OfOneServerIsCompleteWhenTheWeightsAndTheStatisticsAreThere) {
   writer.take_snapshot({10}, snapshot(whole()), whole());
   settle();
   EXPECT_FALSE(fs::exists(folder_of(run_, {10}))) << "without statistics it cannot be written";
-  writer.take_statistics(some_statistics(), statistics_values(some_statistics()));
+  writer.take_buffers(some_buffers(), buffers_values(some_buffers()));
   ASSERT_TRUE(wait(1));
   EXPECT_FALSE(writer.is_saving());
   EXPECT_EQ(writer.newest().value, 10u);
   EXPECT_EQ(writer.error(), "");
   expect_good(10);
-  EXPECT_EQ(load_statistics(folder_of(run_, {10}), read_manifest(folder_of(run_, {10}))),
-            statistics_values(some_statistics()));
+  EXPECT_EQ(load_buffers(folder_of(run_, {10}), read_manifest(folder_of(run_, {10}))),
+            buffers_values(some_buffers()));
   EXPECT_FALSE(writer.is_due({19}));
   EXPECT_TRUE(writer.is_due({20}));
 }
@@ -118,11 +118,11 @@ TEST_F(Writing, OfOneServerIsCompleteWhenTheWeightsAndTheStatisticsAreThere) {
 TEST_F(Writing, StatisticsMayComeFirstAndMayBeUnknown) {
   auto writer = make(1);
   writer.begin(manifest(1), 1);
-  writer.take_statistics(some_statistics(), {});
+  writer.take_buffers(some_buffers(), {});
   writer.take_snapshot({1}, snapshot(whole()), whole());
   ASSERT_TRUE(wait(1));
   expect_good(1);
-  EXPECT_TRUE(read_manifest(folder_of(run_, {1})).statistics.empty());
+  EXPECT_TRUE(read_manifest(folder_of(run_, {1})).buffers.empty());
 }
 
 TEST_F(Writing, OfSeveralServersEndsWithTheManifest) {
@@ -130,7 +130,7 @@ TEST_F(Writing, OfSeveralServersEndsWithTheManifest) {
   const auto folder = writer.begin(manifest(10), 3);
   const Range first{0, 100}, second{100, 150}, third{150, layout_.size()};
   writer.take_snapshot({10}, snapshot(first), first);
-  writer.take_statistics({}, {});
+  writer.take_buffers({}, {});
   auto part = snapshot(third);
   writer.written(2, {10}, "", write_part(folder, layout_, state_, 2, 3, third, *part));
   writer.written(1, {9}, "", {});  // of an attempt before
@@ -150,7 +150,7 @@ TEST_F(Writing, APartOfAServerThatSharesNoFileSystemIsNamed) {
   const auto folder = writer.begin(manifest(10), 2);
   const Range first{0, 100}, second{100, layout_.size()};
   writer.take_snapshot({10}, snapshot(first), first);
-  writer.take_statistics({}, {});
+  writer.take_buffers({}, {});
   auto part = snapshot(second);
   writer.written(1, {10}, "", write_part(folder_ / "of another host", layout_, state_, 1, 2, second, *part));
   ASSERT_TRUE(wait(1));
@@ -164,7 +164,7 @@ TEST_F(Writing, ThatFailsLeavesNothingAndTheNextSucceeds) {
   // At another server.
   auto folder = writer.begin(manifest(10), 2);
   writer.take_snapshot({10}, snapshot(whole()), whole());
-  writer.take_statistics({}, {});
+  writer.take_buffers({}, {});
   settle();
   EXPECT_TRUE(fs::exists(folder));
   writer.written(1, {10}, "no space left", {});
@@ -180,7 +180,7 @@ TEST_F(Writing, ThatFailsLeavesNothingAndTheNextSucceeds) {
   writer.lost(1);
   writer.written(1, {20}, "", {});
   writer.take_snapshot({20}, snapshot(whole()), whole());
-  writer.take_statistics({}, {});
+  writer.take_buffers({}, {});
   ASSERT_TRUE(wait(2));
   EXPECT_THAT(writer.error(), HasSubstr("server 1 is lost"));
   settle();
@@ -190,12 +190,12 @@ TEST_F(Writing, ThatFailsLeavesNothingAndTheNextSucceeds) {
   write_file(folder_of(run_, {30}), "in the way");
   writer.begin(manifest(30), 1);
   writer.take_snapshot({30}, snapshot(whole()), whole());
-  writer.take_statistics({}, {});
+  writer.take_buffers({}, {});
   ASSERT_TRUE(wait(3));
   EXPECT_THAT(writer.error(), HasSubstr("step-00000030"));
   writer.begin(manifest(40), 1);
   writer.take_snapshot({40}, snapshot(whole()), whole());
-  writer.take_statistics({}, {});
+  writer.take_buffers({}, {});
   ASSERT_TRUE(wait(4));
   EXPECT_EQ(writer.error(), "");
   EXPECT_EQ(writer.newest().value, 40u);
@@ -207,7 +207,7 @@ TEST_F(Writing, KeepsAsManyAsItShould) {
   for (std::uint64_t v = 10; v <= 50; v += 10) {
     writer.begin(manifest(v), 1);
     writer.take_snapshot({v}, snapshot(whole()), whole());
-    writer.take_statistics({}, {});
+    writer.take_buffers({}, {});
     ASSERT_TRUE(wait(static_cast<int>(v / 10)));
   }
   const auto left = list(run_);
@@ -223,7 +223,7 @@ TEST_F(Writing, SetsCheckpointsAsideThatAreNewerThanTheBeginning) {
   auto writer = make(5, {10}, 1);
   writer.begin(manifest(15), 1);
   writer.take_snapshot({15}, snapshot(whole()), whole());
-  writer.take_statistics({}, {});
+  writer.take_buffers({}, {});
   ASSERT_TRUE(wait(1));
   ASSERT_EQ(writer.error(), "");
   const auto left = list(run_);

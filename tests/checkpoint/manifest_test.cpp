@@ -20,7 +20,7 @@ Manifest example() {
   Manifest m;
   m.version = {500};
   m.parameters = {{"conv.weight", {4, 3, 2, 2}}, {"scale", {}}};
-  m.statistics = {{"bn.running_mean", {4}}};
+  m.buffers = {{"bn.running_mean", {4}}};
   m.strategy = "batch:2";
   m.optimizer = "sgd";
   m.state = {"momentum_buffer"};
@@ -29,7 +29,7 @@ Manifest example() {
   m.samples = 1438;
   m.seed = 0xffff'ffff'ffff'fff1;
   m.trained_samples = 32'000;
-  m.legs = {{32, {10, 9}}, {16, {7}}};
+  m.segments = {{32, {10, 9}}, {16, {7}}};
   m.marks = {{{1}, {0x0123'4567'89ab'cdef}, {77}}};
   m.pieces = {{"weights.safetensors", "conv.weight[0:40]", "weights", "conv.weight", {0, 40}, 0xff},
               {"weights.safetensors", "conv.weight[40:48]", "weights", "conv.weight", {40, 48}, 3},
@@ -216,7 +216,7 @@ TEST(ManifestOfGroups, IsGoneOnFromByOtherGroupsWithTheJobsVersion) {
   const std::vector<std::string> others[] = {{"default", "fc*"}, {"default"}, {"default", "conv*", "fc*"}};
   for (const auto& names : others) {
     EXPECT_EQ(m.versions_of(names), std::vector<Version>(names.size(), Version{500}));
-    std::vector<Mark> marks;
+    std::vector<HighWaterMark> marks;
     for (std::uint32_t g = 0; g < names.size(); ++g) marks.push_back({{1}, {42}, {77}, g});
     EXPECT_EQ(m.marks_of(names), marks);
   }

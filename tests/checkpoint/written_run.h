@@ -21,7 +21,7 @@ inline FlatLayout many_shapes() {
                      {"last", {1}}});
 }
 
-inline FlatLayout some_statistics() {
+inline FlatLayout some_buffers() {
   return FlatLayout({{"bn.running_mean", {5}}, {"bn.num_batches_tracked", {}}, {"bn.running_var", {5}}});
 }
 
@@ -63,7 +63,7 @@ inline std::vector<Range> cuts(std::uint64_t size, std::uint32_t servers) {
   return ranges;
 }
 
-inline std::vector<float> statistics_values(const FlatLayout& layout) {
+inline std::vector<float> buffers_values(const FlatLayout& layout) {
   std::vector<float> flat(layout.size());
   for (std::size_t t = 0; t < layout.tensors().size(); ++t) {
     for (std::size_t i = 0; i < layout.range(t).size(); ++i)
@@ -76,14 +76,14 @@ inline std::vector<float> statistics_values(const FlatLayout& layout) {
 // Writes a checkpoint, the servers one after the other, and returns its manifest.
 inline checkpoint::Manifest write_checkpoint(const std::filesystem::path& folder, std::uint32_t servers,
                                              std::vector<std::string> state = {"exp_avg", "exp_avg_sq"},
-                                             bool with_statistics = false, Version version = {7}) {
+                                             bool with_buffers = false, Version version = {7}) {
   const auto layout = many_shapes();
   std::filesystem::create_directories(folder);
   checkpoint::Manifest manifest;
   manifest.version = version;
   manifest.parameters = layout.tensors();
   manifest.state = state;
-  const auto statistics = statistics_values(some_statistics());
+  const auto buffers = buffers_values(some_buffers());
   const auto ranges = cuts(layout.size(), servers);
   for (std::uint32_t s = 0; s < servers; ++s) {
     std::vector<std::vector<float>> arrays;
@@ -91,10 +91,10 @@ inline checkpoint::Manifest write_checkpoint(const std::filesystem::path& folder
     checkpoint::Shard shard{s, servers, ranges[s], {}, {}, {}};
     for (std::size_t a = 0; a <= state.size(); ++a)
       shard.arrays.push_back({a == 0 ? "weights" : state[a - 1], arrays[a]});
-    if (s == 0 && with_statistics) {
-      shard.statistics_layout = some_statistics();
-      shard.statistics = statistics;
-      manifest.statistics = some_statistics().tensors();
+    if (s == 0 && with_buffers) {
+      shard.buffers_layout = some_buffers();
+      shard.buffers = buffers;
+      manifest.buffers = some_buffers().tensors();
     }
     const auto pieces = checkpoint::write_shard(folder, layout, shard);
     manifest.pieces.insert(manifest.pieces.end(), pieces.begin(), pieces.end());

@@ -165,7 +165,7 @@ TEST(Resume, OnOtherNumbersOfWorkersAndServersTrainsEverySampleOfEveryEpochOnce)
     EXPECT_EQ(run.json()["resumed_from"], reached);
     reached = run.json()["steps"];
     const auto manifest = checkpoint::read_manifest(checkpoint::folder_of(folder / "run", {reached}));
-    EXPECT_EQ(manifest.legs.size(), i + 1);
+    EXPECT_EQ(manifest.segments.size(), i + 1);
     EXPECT_DOUBLE_EQ(run.json()["epochs"].get<double>(), static_cast<double>(manifest.trained_samples) / 500);
   }
   const auto manifest = checkpoint::read_manifest(checkpoint::folder_of(folder / "run", {reached}));

@@ -142,12 +142,12 @@ TEST(Sampler, GoesOnExactlyWhereAllWorkersStopped) {
   });
 }
 
-// Takes `steps` steps of each worker, as a leg without order among its workers would.
-void walk(const std::vector<DataLeg>& earlier, const DataLeg& leg, std::uint64_t samples,
+// Takes `steps` steps of each worker, as a segment without order among its workers would.
+void walk(const std::vector<DataSegment>& earlier, const DataSegment& segment, std::uint64_t samples,
           std::vector<Indices>& seen_by_epoch) {
-  for (std::uint64_t rank = 0; rank < leg.workers(); ++rank) {
-    Sampler sampler({samples, leg.workers(), leg.batch}, rank, 8, earlier);
-    for (std::uint64_t step = 0; step < leg.steps[rank]; ++step) {
+  for (std::uint64_t rank = 0; rank < segment.workers(); ++rank) {
+    Sampler sampler({samples, segment.workers(), segment.batch}, rank, 8, earlier);
+    for (std::uint64_t step = 0; step < segment.steps[rank]; ++step) {
       const auto [epoch, at] = sampler.place(step);
       const auto batch = sampler.batch(epoch, at);
       if (seen_by_epoch.size() <= epoch) seen_by_epoch.resize(epoch + 1);
@@ -162,16 +162,16 @@ TEST(Sampler, EverySampleComesOnceAlsoWhereWorkersStoppedApartAndOthersWentOn) {
   for (int round = 0; round < 200; ++round) {
     const auto samples = 1 + random.below(300);
     SCOPED_TRACE(testing::Message() << "round " << round << ", " << samples << " samples");
-    std::vector<DataLeg> legs;
+    std::vector<DataSegment> segments;
     std::vector<Indices> seen;
     for (int i = 0; i < 3; ++i) {
-      DataLeg leg{1 + random.below(20), std::vector<std::uint64_t>(1 + random.below(4))};
-      const Sampler left({samples, leg.workers(), leg.batch}, 0, 8, legs);
-      // The last leg goes to the end, the others stop anywhere, each worker for itself.
-      for (auto& steps : leg.steps)
+      DataSegment segment{1 + random.below(20), std::vector<std::uint64_t>(1 + random.below(4))};
+      const Sampler left({samples, segment.workers(), segment.batch}, 0, 8, segments);
+      // The last segment goes to the end, the others stop anywhere, each worker for itself.
+      for (auto& steps : segment.steps)
         steps = i == 2 ? left.total_steps(kEpochs) : random.below(left.total_steps(kEpochs) + 1);
-      walk(legs, leg, samples, seen);
-      legs.push_back(leg);
+      walk(segments, segment, samples, seen);
+      segments.push_back(segment);
     }
     ASSERT_EQ(seen.size(), kEpochs);
     for (auto& epoch : seen) {

@@ -25,7 +25,7 @@ inline client::WorkerPart usual_part() {
   return {FlatLayout({{"bn.running_mean", {3}}}), {640, 5, 32}};
 }
 
-// A worker's statistics after so many updates.
+// A worker's buffers after so many updates.
 inline float statistic(std::uint32_t rank, std::uint64_t version) {
   return static_cast<float>(100 * (rank + 1)) + static_cast<float>(version);
 }
@@ -33,8 +33,8 @@ inline float statistic(std::uint32_t rank, std::uint64_t version) {
 struct PartLife {
   Status failure;
   Version start;
-  std::vector<DataLeg> legs;
-  std::vector<float> initial_statistics;
+  std::vector<DataSegment> segments;
+  std::vector<float> initial_buffers;
   std::map<std::uint64_t, std::vector<float>> seen;  // weights by version
 };
 
@@ -53,13 +53,13 @@ inline PartLife live_to(
     return life;
   }
   auto& worker = **client;
-  const auto statistics = [&](std::uint64_t version) {
-    return std::vector<float>(part.statistics.size(), statistic(rank, version));
+  const auto buffers = [&](std::uint64_t version) {
+    return std::vector<float>(part.buffers.size(), statistic(rank, version));
   };
   auto update = worker.pull();
   life.start = worker.start();
-  life.legs = worker.legs();
-  life.initial_statistics = worker.initial_statistics();
+  life.segments = worker.segments();
+  life.initial_buffers = worker.initial_buffers();
   while (update && !update->stop && update->version.value < last) {
     at_version(update->version.value);
     for (std::size_t i = 0; i < layout.size(); ++i)
@@ -67,11 +67,11 @@ inline PartLife live_to(
     update = worker.push_pull({32, 1.0f, 0.001});
     if (!update) break;
     life.seen[update->version.value].assign(worker.weights().begin(), worker.weights().end());
-    if (update->statistics) worker.send_statistics(statistics(update->version.value));
+    if (update->buffers) worker.send_buffers(buffers(update->version.value));
   }
   life.failure = update.status();
   if (!update || end == End::kDies) return life;
-  if (part.statistics.size() > 0) worker.send_statistics(statistics(update->version.value));
+  if (part.buffers.size() > 0) worker.send_buffers(buffers(update->version.value));
   worker.leave();
   return life;
 }

@@ -95,13 +95,14 @@ TEST_P(Saving, HoldsWhatPlainArithmeticHasAtItsVersionWhileTrainingGoesOn) {
     EXPECT_EQ(s.manifest.samples, 640u);
     EXPECT_EQ(s.manifest.seed, 5u);
     EXPECT_EQ(s.manifest.trained_samples, version * c.workers * 32);
-    EXPECT_EQ(s.manifest.legs, (std::vector<DataLeg>{{32, std::vector<std::uint64_t>(c.workers, version)}}));
+    EXPECT_EQ(s.manifest.segments,
+              (std::vector<DataSegment>{{32, std::vector<std::uint64_t>(c.workers, version)}}));
     ASSERT_EQ(s.manifest.marks.size(), c.workers);
     for (const auto& mark : s.manifest.marks) EXPECT_EQ(mark.sequence.value, version);
     double mean = 0;
     for (std::uint32_t r = 0; r < c.workers; ++r)
       mean += statistic(r, version) / static_cast<double>(c.workers);
-    EXPECT_FLOAT_EQ(checkpoint::load_statistics(entry.folder, s.manifest)[0], static_cast<float>(mean));
+    EXPECT_FLOAT_EQ(checkpoint::load_buffers(entry.folder, s.manifest)[0], static_cast<float>(mean));
   }
   EXPECT_EQ(nlohmann::json::parse(contents(run / "checkpoints/finished.json")),
             (nlohmann::json{{"version", 23}, {"why", "finished"}}));
@@ -146,12 +147,12 @@ TEST_P(GoingOn, EndsWithTheBitsOfAJobThatNeverStopped) {
     expect_is_arithmetic(b, workers);
     EXPECT_EQ(a.manifest.trained_samples, b.manifest.trained_samples);
     const std::vector<std::uint64_t> before(workers, 17), after(workers, 13);
-    EXPECT_EQ(b.manifest.legs, (std::vector<DataLeg>{{32, before}, {32, after}}));
+    EXPECT_EQ(b.manifest.segments, (std::vector<DataSegment>{{32, before}, {32, after}}));
     for (const auto& life : lives) {
       EXPECT_EQ(life.start.value, 17u);
-      EXPECT_EQ(life.legs, (std::vector<DataLeg>{{32, before}}));
-      ASSERT_EQ(life.initial_statistics.size(), usual_part().statistics.size());
-      EXPECT_FLOAT_EQ(life.initial_statistics[0], workers == 2 ? 167 : 117);  // 100 (and 200), + 17
+      EXPECT_EQ(life.segments, (std::vector<DataSegment>{{32, before}}));
+      ASSERT_EQ(life.initial_buffers.size(), usual_part().buffers.size());
+      EXPECT_FLOAT_EQ(life.initial_buffers[0], workers == 2 ? 167 : 117);  // 100 (and 200), + 17
     }
   }
 }
@@ -274,7 +275,7 @@ TEST(Losing, AllWorkersLeavesACheckpoint) {
   }
 }
 
-// A lost worker's steps stand still, the other's go on: so says the data's leg.
+// A lost worker's steps stand still, the other's go on: so says the data's segment.
 TEST(Losing, OneWorkerShowsInTheWayThroughTheData) {
   const TemporaryFolder run;
   auto options = saving(job(2, 1, "sync"), run.path());
@@ -286,9 +287,9 @@ TEST(Losing, OneWorkerShowsInTheWayThroughTheData) {
   other.join();
   EXPECT_EQ(cluster.outcome(), Server::Outcome::kFinished);
   const auto manifest = checkpoint::read_manifest(checkpoint::folder_of(run.path(), {8}));
-  EXPECT_EQ(manifest.legs, (std::vector<DataLeg>{{32, {8, 3}}}));
+  EXPECT_EQ(manifest.segments, (std::vector<DataSegment>{{32, {8, 3}}}));
   EXPECT_EQ(manifest.trained_samples, 32u * (8 + 3));
-  EXPECT_FLOAT_EQ(checkpoint::load_statistics(checkpoint::folder_of(run.path(), {8}), manifest)[0],
+  EXPECT_FLOAT_EQ(checkpoint::load_buffers(checkpoint::folder_of(run.path(), {8}), manifest)[0],
                   statistic(0, 8));
 }
 

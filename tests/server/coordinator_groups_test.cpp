@@ -227,10 +227,10 @@ TEST(GroupMarks, SayWhatEachGroupHas) {
   Play play("default=async,x=sync");
   play.begin();
   play.push(0);
-  EXPECT_EQ(play.coordinator().marks(), (std::vector<checkpoint::Mark>{{{0}, {100}, {1}, 0}}));
+  EXPECT_EQ(play.coordinator().marks(), (std::vector<checkpoint::HighWaterMark>{{{0}, {100}, {1}, 0}}));
   play.push(1);
   EXPECT_EQ(play.coordinator().marks(),
-            (std::vector<checkpoint::Mark>{
+            (std::vector<checkpoint::HighWaterMark>{
                 {{0}, {100}, {1}, 0}, {{0}, {100}, {1}, 1}, {{1}, {200}, {1}, 0}, {{1}, {200}, {1}, 1}}));
 }
 

@@ -80,7 +80,7 @@ TEST(AFollower, TakesOrdersForTheGroupsOfItsJobOnly) {
   EXPECT_THAT(complaint(apply), HasSubstr("it named group 2 of 2"));
   apply.group = 1;
   EXPECT_THAT(complaint(apply), HasSubstr("a push of worker 0 that is not here"));
-  EXPECT_THAT(complaint(wire::FoldOrder{{{0}, {1}, 1}, true}), HasSubstr("a job with groups"));
+  EXPECT_THAT(complaint(wire::AccumulateOrder{{{0}, {1}, 1}, true}), HasSubstr("a job with groups"));
 }
 
 }  // namespace

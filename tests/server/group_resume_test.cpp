@@ -10,7 +10,7 @@ namespace capstan {
 namespace {
 
 using checkpoint::GroupVersion;
-using checkpoint::Mark;
+using checkpoint::HighWaterMark;
 using server::Server;
 using testing::LoopbackCluster;
 using testing::RawPeer;
@@ -102,7 +102,7 @@ TEST(GroupsThatGoOn, HaveTheVersionsAndMarksTheyHad) {
   EXPECT_EQ(manifest.strategy, kGroups);
   EXPECT_EQ(manifest.groups, (std::vector<GroupVersion>{{"default", {3}}, {"b", {1}}}));
   EXPECT_EQ(manifest.marks,
-            (std::vector<Mark>{
+            (std::vector<HighWaterMark>{
                 {{0}, {42}, {2}, 0}, {{0}, {42}, {1}, 1}, {{1}, {43}, {1}, 0}, {{1}, {43}, {1}, 1}}));
 
   // It never heard an answer: the push comes again, for group b alone, and is answered with the other's.
@@ -129,7 +129,7 @@ TEST(GroupsThatGoOn, HaveTheVersionsAndMarksTheyHad) {
   const auto end = checkpoint::read_manifest(checkpoint::folder_of(run.path(), {4}));
   EXPECT_EQ(end.groups, (std::vector<GroupVersion>{{"default", {4}}, {"b", {2}}}));
   EXPECT_EQ(end.marks,
-            (std::vector<Mark>{
+            (std::vector<HighWaterMark>{
                 {{0}, {42}, {2}, 0}, {{0}, {42}, {2}, 1}, {{1}, {43}, {2}, 0}, {{1}, {43}, {2}, 1}}));
 }
 

@@ -92,7 +92,7 @@ TEST_P(Limits, ThePushesOfAStatusAddUp) {
     EXPECT_EQ(report.staleness_max, 0u);
   }
   for (const auto& row : report.workers) {
-    EXPECT_EQ(row.clock.value, 12u);
+    EXPECT_EQ(row.steps.value, 12u);
     EXPECT_EQ(row.samples, 12u * 32);
     EXPECT_NEAR(row.compute_seconds, 0.012, 1e-6);
   }

@@ -50,16 +50,16 @@ class LongRounds : public ::testing::Test {
 
 TEST_F(LongRounds, ShowHowFarTheyAre) {
   begin("local-sgd:100");
-  worker_->tell({.samples = 320, .loss = 1.5f, .steps = 10});
-  EXPECT_TRUE(soon([&] { return row().clock == Clock{10}; }));
+  worker_->report_progress({.samples = 320, .loss = 1.5f, .steps = 10});
+  EXPECT_TRUE(soon([&] { return row().steps == StepCount{10}; }));
   EXPECT_EQ(row().samples, 320u);
   EXPECT_EQ(row().loss, 1.5f);
   EXPECT_EQ(row().pushes, 0u);
   ASSERT_TRUE(worker_->push_pull({.samples = 3200, .loss = 1, .steps = 100}));
-  EXPECT_EQ(row().clock, Clock{100});
+  EXPECT_EQ(row().steps, StepCount{100});
   EXPECT_EQ(row().samples, 3200u) << "what was told on the way is part of the push";
-  worker_->tell({.samples = 32, .loss = 0.5f, .steps = 1});
-  EXPECT_TRUE(soon([&] { return row().clock == Clock{101}; }));
+  worker_->report_progress({.samples = 32, .loss = 0.5f, .steps = 1});
+  EXPECT_TRUE(soon([&] { return row().steps == StepCount{101}; }));
   EXPECT_EQ(row().samples, 3232u);
   worker_->leave();
   EXPECT_TRUE(soon([&] { return row().state == wire::WorkerState::kLeft; }));

@@ -33,9 +33,9 @@ std::vector<Misfit> misfits() {
   return {{"other samples", with([](auto& p) { p.data.samples = 641; }), "641 samples"},
           {"another seed", with([](auto& p) { p.data.seed = 6; }), "seed 6"},
           {"another batch", with([](auto& p) { p.data.batch = 16; }), "batch size 16"},
-          {"no buffers", with([](auto& p) { p.statistics = {}; }), "buffers differ"},
+          {"no buffers", with([](auto& p) { p.buffers = {}; }), "buffers differ"},
           {"other buffers", with([](auto& p) {
-             p.statistics = FlatLayout({{"bn.running_mean", {4}}});
+             p.buffers = FlatLayout({{"bn.running_mean", {4}}});
            }),
            "bn.running_mean"}};
 }
@@ -73,7 +73,7 @@ TEST(AMisfit, ThatComesFirstToAJobThatGoesOnIsRefusedAndDecidesNothing) {
   live_all_to(begins, 2, 3);
   ASSERT_EQ(begins.outcome(), Server::Outcome::kFinished);
   for (const auto& misfit : misfits()) {
-    // Another batch size is a matter of the new leg alone.
+    // Another batch size is a matter of the new segment alone.
     if (misfit.part.data.batch != 32) continue;
     LoopbackCluster goes_on(true, going_on(job(2, 1, "sync"), checkpoint::folder_of(run.path(), {3})));
     auto wrong = misfit;
@@ -99,7 +99,7 @@ TEST(AMisfit, WithoutAPlaceDecidesNothing) {
   EXPECT_EQ(cluster.outcome(), Server::Outcome::kFinished);
 }
 
-// With another batch size the job goes on in a leg of its own.
+// With another batch size the job goes on in a segment of its own.
 TEST(GoingOnWith, AnotherBatchSizeIsAnotherLeg) {
   const TemporaryFolder run;
   LoopbackCluster begins(true, saving(job(2, 1, "sync"), run.path()));
@@ -111,8 +111,8 @@ TEST(GoingOnWith, AnotherBatchSizeIsAnotherLeg) {
   part.data.batch = 16;
   live_all_to(goes_on, 3, 5, End::kLeaves, part);
   EXPECT_EQ(goes_on.outcome(), Server::Outcome::kFinished);
-  EXPECT_EQ(checkpoint::read_manifest(checkpoint::folder_of(run.path(), {5})).legs,
-            (std::vector<DataLeg>{{32, {3, 3}}, {16, {2, 2, 2}}}));
+  EXPECT_EQ(checkpoint::read_manifest(checkpoint::folder_of(run.path(), {5})).segments,
+            (std::vector<DataSegment>{{32, {3, 3}}, {16, {2, 2, 2}}}));
 }
 
 // ---- pushes that come again ----
@@ -193,7 +193,8 @@ TEST(APushThatComesAgain, AfterTheServersCameBackIsAnsweredAndNotAppliedTwice) {
         ASSERT_EQ(begins.outcome(), Server::Outcome::kFinished);
       }
       const auto folder = checkpoint::folder_of(run.path(), {3});
-      EXPECT_EQ(checkpoint::read_manifest(folder).marks, (std::vector<checkpoint::Mark>{{{0}, {42}, {3}}}));
+      EXPECT_EQ(checkpoint::read_manifest(folder).marks,
+                (std::vector<checkpoint::HighWaterMark>{{{0}, {42}, {3}}}));
 
       LoopbackCluster goes_on(false, going_on(patient(1, servers, strategy), folder));
       RawWorker worker(goes_on, servers);
@@ -228,7 +229,7 @@ TEST(APushOfAnotherLife, AfterTheServersCameBackIsNew) {
   LoopbackCluster goes_on(false, going_on(patient(1), checkpoint::folder_of(run.path(), {3})));
   RawPeer peer(goes_on.network(), "0");
   auto join = worker_join(0, 42);
-  join.statistics = wire::to_wire(usual_part().statistics);
+  join.buffers = wire::to_wire(usual_part().buffers);
   join.data = usual_part().data;
   ASSERT_TRUE(peer.join(goes_on.token(), join));
   peer.send(wire::Pull{100, {}});

@@ -10,7 +10,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "capstan/strategy/plan.h"
+#include "capstan/strategy/strategy_spec.h"
 #include "server/play.h"
 
 namespace capstan {
@@ -108,7 +108,8 @@ class Worker {
                                              problem.layout, initial);
     EXPECT_TRUE(client) << client.status().message();
     client_ = std::move(*client);
-    round_ = strategy::parse_plan(client_->strategy(), client_->workers()).first->round();
+    local_steps_ =
+        strategy::parse_strategy_spec(client_->strategy(), client_->workers()).first->local_steps();
   }
 
   void begin() {
@@ -120,22 +121,22 @@ class Worker {
   // One push: a gradient on what it was given, or so many steps of its own. Returns whether it was used.
   bool push(std::uint32_t samples = 8, std::uint64_t steps = 1) {
     Vector out;
-    if (!round_.is_local()) {
+    if (!local_steps_.uses_local_steps()) {
       out = problem_.gradient(given(), rank_, step_++);
     } else {
       for (std::uint64_t i = 0; i < steps; ++i) descend(own_, problem_.gradient(own_, rank_, step_++));
       out = own_;
-      if (round_.payload == strategy::Round::Payload::kDelta) {
+      if (local_steps_.payload == strategy::LocalSteps::Payload::kDelta) {
         out = given();
         descend(out, own_, 1);
       }
     }
     std::ranges::transform(out, client_->gradients().begin(), [](double v) { return static_cast<float>(v); });
-    const auto update = client_->push_pull({samples, 0, 0, 0, round_.is_local() ? steps : 1});
+    const auto update = client_->push_pull({samples, 0, 0, 0, local_steps_.uses_local_steps() ? steps : 1});
     EXPECT_TRUE(update) << update.status().message();
     const auto now = given();
-    for (std::size_t i = 0; round_.is_local() && i < now.size(); ++i)
-      own_[i] -= round_.move * (own_[i] - now[i]);
+    for (std::size_t i = 0; local_steps_.uses_local_steps() && i < now.size(); ++i)
+      own_[i] -= local_steps_.move * (own_[i] - now[i]);
     return update && update->applied != Version{};
   }
   void leave() { client_->leave(); }
@@ -144,7 +145,7 @@ class Worker {
   const Problem& problem_;
   const std::uint32_t rank_;
   std::unique_ptr<client::WorkerClient> client_;
-  strategy::Round round_;
+  strategy::LocalSteps local_steps_;
   Vector own_;  // where it trains by itself
   std::uint64_t step_ = 0;
 };

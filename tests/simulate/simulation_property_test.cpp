@@ -50,8 +50,8 @@ RC_GTEST_PROP(SimulationProperty, EveryPushAndEverySecondIsAccountedFor, ()) {
   RC_ASSERT(p.pushes <= p.rounds + c.workers + p.failures);
   RC_ASSERT(p.pushes == p.applied + p.dropped + p.buffered);
   RC_ASSERT(p.applied + p.dropped <= p.pushes);
-  const bool folds = strategy.starts_with("fedbuff");
-  RC_ASSERT(p.buffered <= (folds ? 3u : c.workers));
+  const bool accumulates = strategy.starts_with("fedbuff");
+  RC_ASSERT(p.buffered <= (accumulates ? 3u : c.workers));
   RC_ASSERT(std::accumulate(p.staleness.begin(), p.staleness.end(), std::uint64_t{0}) == p.applied);
   // The engine counts the same.
   double stale = 0;
@@ -63,7 +63,7 @@ RC_GTEST_PROP(SimulationProperty, EveryPushAndEverySecondIsAccountedFor, ()) {
   for (const auto part : p.spent) RC_ASSERT(part >= -1e-9);
   for (const auto busy : {p.incoming, p.outgoing, p.updating, p.cores})
     RC_ASSERT((busy >= 0 && busy <= 1 + 1e-9));
-  if (c.failures == 0) RC_ASSERT(p.part(Spent::kDown) == 0);
+  if (c.failures == 0) RC_ASSERT(p.part(TimeCategory::kDown) == 0);
 }
 
 // More workers never hand in fewer pushes a second, unless the strategy makes them wait for each other.

@@ -46,10 +46,10 @@ TEST(Simulation, OneWorkersRoundIsTheSumOfItsParts) {
     EXPECT_NEAR(p.updates_per_second, 1 / round, 1e-9) << strategy;
     EXPECT_NEAR(p.samples_per_second, 10 / round, 1e-8) << strategy;
     EXPECT_EQ(p.updates, 50u) << strategy;
-    EXPECT_NEAR(p.part(Spent::kCompute), 0.3 / round, 1e-9) << strategy;
-    EXPECT_NEAR(p.part(Spent::kOwnLink), 0.084 / round, 1e-9) << strategy;
-    EXPECT_NEAR(p.part(Spent::kUpdate), 0.02 / round, 1e-9) << strategy;
-    EXPECT_NEAR(p.part(Spent::kServerLink) + p.part(Spent::kOthers), 0, 1e-9) << strategy;
+    EXPECT_NEAR(p.part(TimeCategory::kCompute), 0.3 / round, 1e-9) << strategy;
+    EXPECT_NEAR(p.part(TimeCategory::kOwnLink), 0.084 / round, 1e-9) << strategy;
+    EXPECT_NEAR(p.part(TimeCategory::kUpdate), 0.02 / round, 1e-9) << strategy;
+    EXPECT_NEAR(p.part(TimeCategory::kServerLink) + p.part(TimeCategory::kOthers), 0, 1e-9) << strategy;
     EXPECT_NEAR(p.updating, 0.02 / round, 1e-9) << strategy;
     EXPECT_NEAR(p.incoming, 0.04 / round, 1e-9) << strategy;
     EXPECT_NEAR(p.outgoing, 0.04 / round, 1e-9) << strategy;
@@ -108,7 +108,7 @@ TEST(Simulation, SyncTakesAsLongAsTheSlowestOfEachStep) {
     EXPECT_NEAR(p.seconds / 5000, expected, 0.015 * expected) << workers;
     // Who is not the slowest waits for it.
     const double mean = 0.2 * std::exp(0.125);
-    EXPECT_NEAR(p.part(Spent::kOthers), 1 - mean / expected, 0.015) << workers;
+    EXPECT_NEAR(p.part(TimeCategory::kOthers), 1 - mean / expected, 0.015) << workers;
   }
 }
 
@@ -119,7 +119,7 @@ TEST(Simulation, ASaturatedLinkOfTheServersSetsTheThroughput) {
   const auto p = run(c, "async");
   EXPECT_NEAR(p.updates_per_second, 1e8 / kBytes, 0.01 * 25);
   EXPECT_GT(p.incoming, 0.99);
-  EXPECT_GT(p.part(Spent::kServerLink), 0.9);
+  EXPECT_GT(p.part(TimeCategory::kServerLink), 0.9);
   c.servers = 4;  // four times as many, 245 of 977 pages each at most
   EXPECT_NEAR(run(c, "async").updates_per_second, 1e8 / (245 * 4096), 1);
 }
@@ -139,7 +139,7 @@ TEST(Simulation, AsyncWorkersPushInProportionToTheirSpeed) {
   const auto p = run(c, "async");
   // 10 + 5 + 2.5 + 1.25 pushes a second.
   EXPECT_NEAR(p.updates_per_second, 18.75, 0.05);
-  EXPECT_NEAR(p.part(Spent::kCompute), 1, 1e-9);
+  EXPECT_NEAR(p.part(TimeCategory::kCompute), 1, 1e-9);
 }
 
 TEST(Simulation, SspHoldsTheFastBackToTheSlowest) {
@@ -148,7 +148,7 @@ TEST(Simulation, SspHoldsTheFastBackToTheSlowest) {
   c.rounds = 1000;
   const auto p = run(c, "ssp:3");
   EXPECT_NEAR(p.updates_per_second, 4 / 0.8, 0.05);  // all at the slowest one's pace
-  EXPECT_NEAR(p.part(Spent::kOthers), 0.75 * 7 / 8, 0.01);
+  EXPECT_NEAR(p.part(TimeCategory::kOthers), 0.75 * 7 / 8, 0.01);
   EXPECT_NEAR(run(c, "ssp:inf").updates_per_second, 3 / 0.1 + 1 / 0.8, 0.1);
 }
 
@@ -197,7 +197,7 @@ TEST(Simulation, FedBuffCountsTheStalenessOfWhatIsFolded) {
   auto c = plain(6, 0.1);
   const auto p = run(c, "fedbuff:3:1:1");
   EXPECT_EQ(p.applied, p.updates * 3);
-  EXPECT_EQ(p.part(Spent::kOthers), 0);
+  EXPECT_EQ(p.part(TimeCategory::kOthers), 0);
   // Six pushes at the same moment, two updates: those of the second half of each round are one update old
   // and, since weights are given before the sum is applied, so may be those of the first.
   EXPECT_LE(p.staleness_max, 2u);
@@ -212,7 +212,7 @@ TEST(Simulation, ALostWorkerStopsNobodyLongerThanItTakesToNotice) {
   c.rounds = 60'000;
   const auto p = run(c, "sync");
   // Up for 100 s, down for 20 s, in the mean.
-  EXPECT_NEAR(p.part(Spent::kDown), 20.0 / 120, 0.02);
+  EXPECT_NEAR(p.part(TimeCategory::kDown), 20.0 / 120, 0.02);
   EXPECT_NEAR(static_cast<double>(p.failures), p.seconds * 4 / 120, 0.2 * p.seconds * 4 / 120);
   // A step is begun together again after a failure: one that is late adds at most its own step.
   EXPECT_GT(p.updates_per_second, 9.5);
@@ -232,8 +232,8 @@ TEST(Simulation, WorkersShareTheCores) {
   c.machine = SharedMachine{.cores = 2, .threads = 1};
   auto p = run(c, "sync");
   EXPECT_NEAR(p.updates_per_second, 1 / 0.2, 1e-6);  // half as fast
-  EXPECT_NEAR(p.part(Spent::kCompute), 0.5, 1e-6);
-  EXPECT_NEAR(p.part(Spent::kCores), 0.5, 1e-6);
+  EXPECT_NEAR(p.part(TimeCategory::kCompute), 0.5, 1e-6);
+  EXPECT_NEAR(p.part(TimeCategory::kCores), 0.5, 1e-6);
   EXPECT_NEAR(p.cores, 1, 1e-6);
   EXPECT_EQ(p.pulled_bytes, 0);  // read in place
   EXPECT_NEAR(run(c, "async").updates_per_second, 20, 0.01);

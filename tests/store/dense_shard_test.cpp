@@ -123,12 +123,12 @@ TEST(DenseShard, KeepsASumBesideTheWeights) {
   const Optimizer sgd({.kind = Kind::kSgd, .lr = 0.5}, Schedule{});
   DenseShard shard(weights, sgd);
   shard.make_sum();
-  const auto fold = [&](const std::vector<float>& x, float factor, bool first) {
-    for (std::size_t c = 0; c < shard.chunks(); ++c) shard.fold_chunk(c, {x.data(), factor}, first);
+  const auto accumulate = [&](const std::vector<float>& x, float factor, bool first) {
+    for (std::size_t c = 0; c < shard.chunks(); ++c) shard.accumulate_chunk(c, {x.data(), factor}, first);
   };
-  fold(b, 7, true);
-  fold(a, 2, true);  // a new sum: the one before is forgotten
-  fold(b, 0.25f, false);
+  accumulate(b, 7, true);
+  accumulate(a, 2, true);  // a new sum: the one before is forgotten
+  accumulate(b, 0.25f, false);
   EXPECT_EQ(weights, old);
   apply_all(shard, 0, {shard.sum()}, {});
   for (std::size_t i = 0; i < size; ++i)
@@ -227,9 +227,9 @@ TEST(DenseShard, UpdatesTheElementsOfOneGroupOnly) {
   EXPECT_EQ(shard.elements(1), kChunk + 13);
   const Contribution contribution{a.data(), 0.5f};
   const auto update = [&](std::size_t group, std::uint64_t before, std::uint64_t job) {
-    const optimizer::Moment moment(Version{before}, Version{job});
+    const optimizer::UpdateIndex index(Version{before}, Version{job});
     for (std::size_t c = 0; c < shard.chunks(group); ++c)
-      shard.apply_chunk(c, moment, {&contribution, 1}, {}, {}, group);
+      shard.apply_chunk(c, index, {&contribution, 1}, {}, {}, group);
     for (const auto& range : groups[group]) {
       for (auto i = range.begin; i < range.end; ++i) {
         buffer[i] = 0.9 * buffer[i] + 0.5 * static_cast<double>(a[i]);

@@ -169,11 +169,11 @@ TEST(Batch, WithoutANumberIsOfAllWorkers) {
 }
 
 TEST(Strategies, SayWhetherWeightsMayBeReadInPlace) {
-  EXPECT_TRUE(parse("sync", 4)->parks_all(4));
-  EXPECT_FALSE(parse("async", 4)->parks_all(4));
-  EXPECT_TRUE(parse("async", 1)->parks_all(1));
-  EXPECT_TRUE(parse("batch:4", 4)->parks_all(4));
-  EXPECT_FALSE(parse("batch:3", 4)->parks_all(4));
+  EXPECT_TRUE(parse("sync", 4)->workers_idle_during_update(4));
+  EXPECT_FALSE(parse("async", 4)->workers_idle_during_update(4));
+  EXPECT_TRUE(parse("async", 1)->workers_idle_during_update(1));
+  EXPECT_TRUE(parse("batch:4", 4)->workers_idle_during_update(4));
+  EXPECT_FALSE(parse("batch:3", 4)->workers_idle_during_update(4));
 }
 
 TEST(Strategies, SayHowManyPushesMakeAnUpdate) {

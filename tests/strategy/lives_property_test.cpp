@@ -158,19 +158,19 @@ class Life {
     RC_ASSERT(apply.before.value == version_.value++);
     std::vector<PushKey> merged;
     for (const auto& m : apply.merged) merged.push_back({m.worker.value, m.sequence.value});
-    if (apply.folded) merged.insert(merged.end(), folded_.begin(), folded_.end());
+    if (apply.accumulated) merged.insert(merged.end(), accumulated_.begin(), accumulated_.end());
     for (const auto& key : merged) {
-      RC_ASSERT(folded_.contains(key) || waiting_.erase(key) == 1u);
+      RC_ASSERT(accumulated_.contains(key) || waiting_.erase(key) == 1u);
       RC_ASSERT(applied_.insert(key).second);
     }
-    if (apply.folded) folded_.clear();
+    if (apply.accumulated) accumulated_.clear();
     on_apply(apply, merged);
   }
-  void check(const Fold& fold) {
-    const PushKey key{fold.worker.value, fold.sequence.value};
+  void check(const Accumulate& accumulate) {
+    const PushKey key{accumulate.worker.value, accumulate.sequence.value};
     RC_ASSERT(waiting_.erase(key) == 1u);
-    RC_ASSERT(fold.first == folded_.empty());
-    folded_.insert(key);
+    RC_ASSERT(accumulate.first == accumulated_.empty());
+    accumulated_.insert(key);
   }
   void check(const Drop& drop) {
     const PushKey key{drop.worker.value, drop.sequence.value};
@@ -199,7 +199,7 @@ class Life {
   int made_ = 0, changed_ = -1;
   std::map<std::uint32_t, std::uint64_t> sequences_;
   std::set<std::pair<TimePoint, std::uint32_t>> computing_;
-  std::set<PushKey> applied_, folded_;
+  std::set<PushKey> applied_, accumulated_;
   std::vector<Read> reads_;
   std::vector<Decision> decisions_;
 };

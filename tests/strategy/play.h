@@ -22,14 +22,14 @@ inline std::string text(const Decision& decision) {
     auto out = fmt::format("apply {}{}{}{}:", apply->before.value, kRules[static_cast<int>(rule.kind)],
                            rule.kind == UpdateRule::Kind::kStep ? "" : fmt::format(" {:.4g}", rule.strength),
                            rule.rate == 1 ? "" : fmt::format(" at {:.4g}", rule.rate));
-    if (apply->folded) out += " sum";
+    if (apply->accumulated) out += " sum";
     for (const auto& m : apply->merged)
       out += fmt::format(" {}#{}*{:.4g}", m.worker.value, m.sequence.value, m.factor);
     return out;
   }
-  if (const auto* fold = std::get_if<Fold>(&decision)) {
-    return fmt::format("{} {}#{}*{:.4g}", fold->first ? "begin with" : "add", fold->worker.value,
-                       fold->sequence.value, fold->factor);
+  if (const auto* accumulate = std::get_if<Accumulate>(&decision)) {
+    return fmt::format("{} {}#{}*{:.4g}", accumulate->first ? "begin with" : "add", accumulate->worker.value,
+                       accumulate->sequence.value, accumulate->factor);
   }
   if (const auto* drop = std::get_if<Drop>(&decision)) {
     return fmt::format("drop {}#{}", drop->worker.value, drop->sequence.value);

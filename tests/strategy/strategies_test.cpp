@@ -80,8 +80,8 @@ TEST(DelayCompensation, IsOneUpdatePerGradient) {
 TEST(Easgd, MovesTheServersAndSaysHowFarTheWorkerGoes) {
   Play play("easgd:0.2:5", 3);
   EXPECT_THAT(play.push(1), ElementsAre("apply 0 moved 0.8: 1#1*0.2", "release 1 v1 in 1"));
-  const auto round = play.engine().strategy().round();
-  EXPECT_EQ(round.payload, Round::Payload::kWeights);
+  const auto round = play.engine().strategy().local_steps();
+  EXPECT_EQ(round.payload, LocalSteps::Payload::kWeights);
   EXPECT_EQ(round.steps, 5u);
   // The worker sees w' = 0.8 w + 0.2 x: with w = 1 and x = 6 that is 2, and it is to end at 6 - 0.2 * 5 = 5.
   EXPECT_NEAR(6 - round.move * (6 - 2), 5, 1e-12);
@@ -91,7 +91,7 @@ TEST(LocalSgd, TakesTheMeanOfAll) {
   Play play("local-sgd:7", 4);
   for (auto w : {1u, 3u, 0u}) EXPECT_THAT(play.push(w, 10 * w), IsEmpty());
   EXPECT_EQ(play.push(2)[0], "apply 0 moved 0: 0#1*0.25 1#1*0.25 2#1*0.25 3#1*0.25");
-  EXPECT_EQ(play.engine().strategy().round().steps, 7u);
+  EXPECT_EQ(play.engine().strategy().local_steps().steps, 7u);
 }
 
 TEST(FedAvg, TakesTheMeanBySamples) {
@@ -100,7 +100,7 @@ TEST(FedAvg, TakesTheMeanBySamples) {
   EXPECT_EQ(play.push(1, 2)[0], "apply 0 moved 0: 0#1*0.75 1#1*0.25");
   play.push(0, 0);
   EXPECT_EQ(play.push(1, 0)[0], "apply 1 moved 1: 0#2*0 1#2*0") << "of no samples, no change";
-  EXPECT_EQ(play.engine().strategy().round().epochs, 1u);
+  EXPECT_EQ(play.engine().strategy().local_steps().epochs, 1u);
 }
 
 TEST(DiLoCo, MakesAnOuterStepOfTheMeanDelta) {

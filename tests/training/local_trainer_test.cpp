@@ -12,7 +12,7 @@
 namespace capstan::training {
 namespace {
 
-using Payload = strategy::Round::Payload;
+using Payload = strategy::LocalSteps::Payload;
 
 struct Trained {
   std::unique_ptr<models::Model> model = models::make("mlp", {});
@@ -74,11 +74,11 @@ TEST(LocalTrainer, HandsInItsWeightsOrHowFarItHasCome) {
                        optimizer::defaults(optimizer::Kind::kSgd), {});
   trainer.step(batch(dataset, 0), 0);
   std::vector<float> out(trained.layout.size(), -1);
-  trainer.hand_in(Payload::kWeights, trained.start, out);
+  trainer.write_push(Payload::kWeights, trained.start, out);
   const std::vector<float> mine(trainer.weights().begin(), trainer.weights().end());
   EXPECT_EQ(out, mine);
   EXPECT_NE(mine, trained.start);
-  trainer.hand_in(Payload::kDelta, trained.start, out);
+  trainer.write_push(Payload::kDelta, trained.start, out);
   for (std::size_t i = 0; i < out.size(); ++i) ASSERT_FLOAT_EQ(out[i], trained.start[i] - mine[i]);
 }
 

@@ -107,7 +107,7 @@ TEST_F(Weights, OfAnotherNetworkAreRefusedWithTheFirstTensor) {
   EXPECT_THAT([&] { load(reshaped); }, refused("tensor conv1.weight is 3x16x3x3 and should be 16x3x3x3"));
 }
 
-// What is trained alone is evaluated with its own running statistics.
+// What is trained alone is evaluated with its own running buffers.
 TEST(Network, TrainedAloneItKeepsItsBuffers) {
   const auto dataset = data::load({"synthetic:3x8x8:4:128", "", 1});
   SingleOptions options;

@@ -66,7 +66,7 @@ TEST(Messages, APushHasTheBytesOfTheDocument) {
                               0x04, 0x03, 0x02, 0x01,                          // worker
                               0x88, 0x77, 0x66, 0x55, 0x44, 0x33, 0x22, 0x11,  // incarnation
                               0x05, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,  // sequence
-                              0x06, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,  // clock
+                              0x06, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,  // steps
                               0x00, 0x01, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,  // version
                               0x20, 0x00, 0x00, 0x00,                          // samples
                               0x00, 0x00, 0xc0, 0x3f,                          // loss
@@ -84,7 +84,7 @@ TEST(Messages, WeightsHaveTheBytesOfTheDocument) {
                 0x0b, 0x0a, 0x00, 0x00, 0, 0, 0, 0,  // version
                 0x02, 0x00, 0x00, 0x00, 0, 0, 0, 0,  // applied
                 0x01,                                // stop
-                0x00,                                // statistics
+                0x00,                                // buffers
             }));
 }
 
@@ -101,7 +101,7 @@ TEST(Messages, StringsListsAndOptionsHaveTheBytesOfTheDocument) {
                               0x02, 0,    0,    0,    0,    0,    0,    0,  //
                               0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,     //
                               0xff,                                         //
-                              0x00, 0x00, 0x00, 0x00,                       // no statistics
+                              0x00, 0x00, 0x00, 0x00,                       // no buffers
                               0x07, 0,    0,    0,    0,    0,    0,    0,  // samples
                               0x08, 0,    0,    0,    0,    0,    0,    0,  // seed
                               0x09, 0,    0,    0,    0,    0,    0,    0,  // batch

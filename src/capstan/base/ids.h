@@ -14,9 +14,10 @@ struct Id {
 
 using WorkerId = Id<struct WorkerTag, std::uint32_t>;          // rank of a worker, from 0
 using ServerId = Id<struct ServerTag, std::uint32_t>;          // place of a server, from 0; 0 leads
-using Incarnation = Id<struct IncarnationTag, std::uint64_t>;  // which life of a worker; random per process
+using Incarnation = Id<struct IncarnationTag, std::uint64_t>;  // which process of a worker; random
 using Sequence = Id<struct SequenceTag, std::uint64_t>;        // number of a worker's push, from 1
-using Clock = Id<struct ClockTag, std::uint64_t>;              // steps a worker has computed
+using StepCount = Id<struct StepTag, std::uint64_t>;           // steps a worker has computed
+using PushCount = Id<struct PushTag, std::uint64_t>;           // pushes a worker has made
 using Version = Id<struct VersionTag, std::uint64_t>;          // updates applied to the weights
 
 }  // namespace capstan

@@ -94,7 +94,7 @@ class LogFolder {
   std::filesystem::path path_;
 };
 
-WireSight sight_of(const json& result) {
+WorkerObservation observation_of(const json& result) {
   // JSON has no NaN.
   const auto& weight = result.at("weight");
   return {result.at("applied").get<std::vector<std::uint64_t>>(), result.at("version").get<std::uint64_t>(),
@@ -204,9 +204,9 @@ json run_wire(const WireOptions& options, const std::function<void(const std::st
   const double n = job_config.workers;
   const double passes = job_config.strategy == "async" ? n * (2 + 2 * (1 + state)) : 2 * n + 2 * (1 + state);
   const double floor = passes * bytes / (2 * rate);
-  std::vector<WireSight> sights;
-  for (const auto& r : results) sights.push_back(sight_of(r));
-  auto fault = check_weights(sights, optimizer);
+  std::vector<WorkerObservation> observations;
+  for (const auto& r : results) observations.push_back(observation_of(r));
+  auto fault = check_weights(observations, optimizer);
   if (fault.empty()) fault = bad_end;
   json out = {{"ok", fault.empty()},
               {"model", options.model},

@@ -10,7 +10,7 @@
 
 namespace capstan::bench {
 
-std::string check_weights(std::span<const WireSight> workers, const optimizer::Options& optimizer) {
+std::string check_weights(std::span<const WorkerObservation> workers, const optimizer::Options& optimizer) {
   std::map<std::uint64_t, std::vector<double>> pushes;  // version → gradients that became part of it
   for (std::uint32_t w = 0; w < workers.size(); ++w) {
     for (std::uint64_t i = 0; i < workers[w].applied.size(); ++i)

@@ -10,7 +10,7 @@
 namespace capstan::bench {
 
 // What one worker saw.
-struct WireSight {
+struct WorkerObservation {
   std::vector<std::uint64_t> applied;  // for each of its pushes, from iteration 0: the version it went into
   std::uint64_t version = 0;           // of the last weights
   double weight = 0;                   // the first of them
@@ -18,6 +18,6 @@ struct WireSight {
 };
 
 // Judges by plain arithmetic what all workers saw: empty where it is right, else what is wrong.
-std::string check_weights(std::span<const WireSight> workers, const optimizer::Options& optimizer);
+std::string check_weights(std::span<const WorkerObservation> workers, const optimizer::Options& optimizer);
 
 }  // namespace capstan::bench

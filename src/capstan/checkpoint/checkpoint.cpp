@@ -22,7 +22,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kWeights = "weights";
-constexpr const char* kStatistics = "statistics";
+constexpr const char* kBuffers = "statistics";
 
 Range intersection(const Range& a, const Range& b) {
   const auto begin = std::max(a.begin, b.begin);
@@ -51,7 +51,7 @@ struct File {
   void add(const std::string& array, const TensorShape& tensor, Range elements,
            std::span<const float> values) {
     const bool whole = elements == Range{0, tensor.elements()};
-    auto key = array == kWeights || array == kStatistics ? tensor.name : array + "/" + tensor.name;
+    auto key = array == kWeights || array == kBuffers ? tensor.name : array + "/" + tensor.name;
     if (!whole) key += fmt::format("[{}:{}]", elements.begin, elements.end);
     pieces.push_back({name, key, array, tensor.name, elements, checksum_of(values)});
     views.push_back({std::move(key),
@@ -141,15 +141,15 @@ std::vector<Piece> write_shard(const fs::path& folder, const FlatLayout& layout,
   std::vector<float> scratch;
   File weights{file_name("weights", shard), {}, {}};
   add_array(weights, layout, shard, shard.arrays.front(), scratch);
-  std::vector<float> statistics(shard.statistics.begin(), shard.statistics.end());
-  for (std::size_t i = 0; i < shard.statistics_layout.tensors().size(); ++i) {
-    const auto range = shard.statistics_layout.range(i);
-    const auto& tensor = shard.statistics_layout.tensors()[i];
-    const auto values = std::span(statistics).subspan(range.begin, range.size());
+  std::vector<float> buffers(shard.buffers.begin(), shard.buffers.end());
+  for (std::size_t i = 0; i < shard.buffers_layout.tensors().size(); ++i) {
+    const auto range = shard.buffers_layout.range(i);
+    const auto& tensor = shard.buffers_layout.tensors()[i];
+    const auto values = std::span(buffers).subspan(range.begin, range.size());
     const bool counts = is_counter(tensor.name);
     // As they are written, for the checksum.
     if (counts) std::ranges::transform(values, values.begin(), [](float v) { return std::round(v); });
-    weights.add(kStatistics, tensor, {0, tensor.elements()}, values);
+    weights.add(kBuffers, tensor, {0, tensor.elements()}, values);
     weights.views.back().as_int64 = counts;
   }
   auto pieces = write(folder, std::move(weights));
@@ -204,13 +204,13 @@ void load(const fs::path& folder, const Manifest& manifest, Range range, std::sp
   }
 }
 
-std::vector<float> load_statistics(const fs::path& folder, const Manifest& manifest) {
-  const FlatLayout layout(manifest.statistics);
+std::vector<float> load_buffers(const fs::path& folder, const Manifest& manifest) {
+  const FlatLayout layout(manifest.buffers);
   const auto index = index_of(layout);
   std::vector<float> flat(layout.size());
   PieceReader reader(folder);
   for (const auto& piece : manifest.pieces) {
-    if (piece.array != kStatistics) continue;
+    if (piece.array != kBuffers) continue;
     const auto at = layout.offset(index.at(piece.tensor)) + piece.elements.begin;
     std::ranges::copy(reader.read(piece), flat.begin() + static_cast<std::ptrdiff_t>(at));
   }

@@ -25,8 +25,8 @@ struct Shard {
   std::uint32_t servers = 1;
   Range range;                     // of the flat array
   std::vector<NamedArray> arrays;  // each of the whole range; the weights first
-  FlatLayout statistics_layout;    // of the first server; empty elsewhere
-  std::span<const float> statistics;
+  FlatLayout buffers_layout;       // of the first server; empty elsewhere
+  std::span<const float> buffers;
 };
 
 // A buffer that PyTorch keeps as a 64-bit integer.
@@ -47,7 +47,7 @@ void verify(const std::filesystem::path& folder, const Manifest& manifest);
 // where no tensor lies. Throws as verify() does for what it reads.
 void load(const std::filesystem::path& folder, const Manifest& manifest, Range range,
           std::span<const NamedArray> arrays);
-// The statistics in flat order, empty where there are none.
-std::vector<float> load_statistics(const std::filesystem::path& folder, const Manifest& manifest);
+// The buffers in flat order, empty where there are none.
+std::vector<float> load_buffers(const std::filesystem::path& folder, const Manifest& manifest);
 
 }  // namespace capstan::checkpoint

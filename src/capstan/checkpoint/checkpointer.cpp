@@ -13,10 +13,10 @@ namespace fs = std::filesystem;
 std::vector<Piece> write_part(const fs::path& folder, const FlatLayout& layout,
                               std::span<const std::string> state_names, std::uint32_t server,
                               std::uint32_t servers, Range range, Snapshot& snapshot,
-                              const FlatLayout& statistics_layout, std::span<const float> statistics) {
+                              const FlatLayout& buffers_layout, std::span<const float> buffers) {
   const auto arrays = snapshot.arrays();
   CAPSTAN_CHECK(arrays.size() == state_names.size() + 1, "the weights and the optimizer's state");
-  Shard shard{server, servers, range, {}, statistics_layout, statistics};
+  Shard shard{server, servers, range, {}, buffers_layout, buffers};
   for (std::size_t i = 0; i < arrays.size(); ++i)
     shard.arrays.push_back({i == 0 ? "weights" : state_names[i - 1], arrays[i]});
   std::error_code error;
@@ -79,22 +79,22 @@ void Checkpointer::take_snapshot(Version version, std::shared_ptr<Snapshot> snap
   write_own();
 }
 
-void Checkpointer::take_statistics(const FlatLayout& layout, std::vector<float> statistics) {
+void Checkpointer::take_buffers(const FlatLayout& layout, std::vector<float> buffers) {
   if (!pending_ || pending_->failed) return;
   // Where nobody has told any, the checkpoint has none.
-  pending_->statistics = statistics.empty() ? std::pair{FlatLayout(), std::vector<float>()}
-                                            : std::pair{layout, std::move(statistics)};
-  pending_->manifest.statistics = pending_->statistics->first.tensors();
+  pending_->buffers =
+      buffers.empty() ? std::pair{FlatLayout(), std::vector<float>()} : std::pair{layout, std::move(buffers)};
+  pending_->manifest.buffers = pending_->buffers->first.tensors();
   write_own();
 }
 
 void Checkpointer::write_own() {
-  if (!pending_->snapshot || !pending_->statistics) return;
+  if (!pending_->snapshot || !pending_->buffers) return;
   const auto pieces = std::make_shared<std::vector<Piece>>();
   background_.post(
       [p = *pending_, pieces] {
         *pieces = write_part(p.folder, FlatLayout(p.manifest.parameters), p.manifest.state, 0, p.servers,
-                             p.range, *p.snapshot, p.statistics->first, p.statistics->second);
+                             p.range, *p.snapshot, p.buffers->first, p.buffers->second);
       },
       [this, version = pending_->manifest.version, pieces](const std::string& error) {
         written(0, version, error, std::move(*pieces));

@@ -57,7 +57,7 @@ class Checkpointer {
   std::filesystem::path begin(Manifest manifest, std::uint32_t servers);
   // This server's own part: written when both are there.
   void take_snapshot(Version version, std::shared_ptr<Snapshot> snapshot, Range range);
-  void take_statistics(const FlatLayout& layout, std::vector<float> statistics);
+  void take_buffers(const FlatLayout& layout, std::vector<float> buffers);
   // Another server's.
   void written(std::uint32_t server, Version version, const std::string& error, std::vector<Piece> pieces);
   void lost(std::uint32_t server);
@@ -71,7 +71,7 @@ class Checkpointer {
     bool failed = false;  // what comes now counts for nothing
     std::shared_ptr<Snapshot> snapshot;
     Range range;
-    std::optional<std::pair<FlatLayout, std::vector<float>>> statistics;
+    std::optional<std::pair<FlatLayout, std::vector<float>>> buffers;
   };
 
   void write_own();
@@ -92,7 +92,6 @@ class Checkpointer {
 std::vector<Piece> write_part(const std::filesystem::path& folder, const FlatLayout& layout,
                               std::span<const std::string> state_names, std::uint32_t server,
                               std::uint32_t servers, Range range, Snapshot& snapshot,
-                              const FlatLayout& statistics_layout = {},
-                              std::span<const float> statistics = {});
+                              const FlatLayout& buffers_layout = {}, std::span<const float> buffers = {});
 
 }  // namespace capstan::checkpoint

@@ -82,10 +82,11 @@ Json body(const Manifest& m) {
                {"optimizer_state", m.state},
                {"schedule", m.schedule},
                {"learning_rate", m.learning_rate}};
-  auto legs = Json::array();
-  for (const auto& leg : m.legs) legs.push_back({{"batch", leg.batch}, {"steps", leg.steps}});
+  auto segments = Json::array();
+  for (const auto& segment : m.segments)
+    segments.push_back({{"batch", segment.batch}, {"steps", segment.steps}});
   json["data"] = {
-      {"samples", m.samples}, {"seed", m.seed}, {"trained_samples", m.trained_samples}, {"legs", legs}};
+      {"samples", m.samples}, {"seed", m.seed}, {"trained_samples", m.trained_samples}, {"legs", segments}};
   auto marks = Json::array();
   for (const auto& mark : m.marks) {
     auto& entry = marks.emplace_back(Json{{"worker", mark.worker.value},
@@ -100,7 +101,7 @@ Json body(const Manifest& m) {
     json["groups"] = groups;
   }
   json["parameters"] = to_json(m.parameters);
-  json["statistics"] = to_json(m.statistics);
+  json["statistics"] = to_json(m.buffers);
   auto pieces = Json::array();
   for (const auto& p : m.pieces) {
     pieces.push_back({{"file", p.file},
@@ -131,10 +132,10 @@ Manifest read(const Json& json) {
   m.samples = whole(data.at("samples"));
   m.seed = whole(data.at("seed"));
   m.trained_samples = whole(data.at("trained_samples"));
-  for (const auto& leg : data.at("legs")) {
-    auto& l = m.legs.emplace_back();
-    l.batch = whole(leg.at("batch"));
-    l.steps = wholes(leg.at("steps"));
+  for (const auto& segment : data.at("legs")) {
+    auto& l = m.segments.emplace_back();
+    l.batch = whole(segment.at("batch"));
+    l.steps = wholes(segment.at("steps"));
     if (l.batch == 0 || l.steps.empty()) throw UserError("a leg without workers or batch");
   }
   if (json.contains("groups")) {
@@ -157,7 +158,7 @@ Manifest read(const Json& json) {
     m.marks.back().group = static_cast<std::uint32_t>(group);
   }
   m.parameters = shapes(json.at("parameters"));
-  m.statistics = shapes(json.at("statistics"));
+  m.buffers = shapes(json.at("statistics"));
   for (const auto& p : json.at("tensors")) {
     auto& piece = m.pieces.emplace_back();
     p.at("file").get_to(piece.file);
@@ -166,7 +167,7 @@ Manifest read(const Json& json) {
     p.at("tensor").get_to(piece.tensor);
     piece.elements = {whole(p.at("elements").at(0)), whole(p.at("elements").at(1))};
     piece.checksum = unhex(p.at("xxh3").get<std::string>());
-    const auto& owners = piece.array == "statistics" ? m.statistics : m.parameters;
+    const auto& owners = piece.array == "statistics" ? m.buffers : m.parameters;
     const auto owner = std::ranges::find(owners, piece.tensor, &TensorShape::name);
     if (owner == owners.end())
       throw UserError(fmt::format("it names a tensor {} that it lacks", piece.tensor));
@@ -189,9 +190,9 @@ std::vector<Version> Manifest::versions_of(const std::vector<std::string>& names
   return versions;
 }
 
-std::vector<Mark> Manifest::marks_of(const std::vector<std::string>& names) const {
+std::vector<HighWaterMark> Manifest::marks_of(const std::vector<std::string>& names) const {
   if (std::ranges::equal(groups, names, {}, &GroupVersion::group)) return marks;
-  std::vector<Mark> all;
+  std::vector<HighWaterMark> all;
   for (auto mark : marks) {
     if (mark.group != 0) continue;
     for (mark.group = 0; mark.group < names.size(); ++mark.group) all.push_back(mark);
@@ -218,7 +219,7 @@ void check_complete(const Manifest& manifest) {
   };
   check("weights", manifest.parameters);
   for (const auto& array : manifest.state) check(array, manifest.parameters);
-  check("statistics", manifest.statistics);
+  check("statistics", manifest.buffers);
 }
 
 std::string to_json(const Manifest& manifest) {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "capstan/base/data_leg.h"
+#include "capstan/base/data_segment.h"
 #include "capstan/base/flat_layout.h"
 #include "capstan/base/ids.h"
 
@@ -22,12 +22,12 @@ struct Piece {
 };
 
 // The newest push of one life of a worker that is part of the weights, or finally dropped.
-struct Mark {
+struct HighWaterMark {
   WorkerId worker;
   Incarnation incarnation;
   Sequence sequence;
   std::uint32_t group = 0;  // in which, where tensors are in groups
-  friend bool operator==(const Mark&, const Mark&) = default;
+  friend bool operator==(const HighWaterMark&, const HighWaterMark&) = default;
 };
 
 // How far a group of tensors has come, and which one it is: "default", or the glob of its names.
@@ -42,7 +42,7 @@ struct GroupVersion {
 struct Manifest {
   Version version;
   std::vector<TensorShape> parameters;
-  std::vector<TensorShape> statistics;  // batch-norm buffers, mean over the workers
+  std::vector<TensorShape> buffers;  // batch-norm buffers, mean over the workers
   std::string strategy;
   std::string optimizer;           // "sgd"
   std::vector<std::string> state;  // names of its arrays
@@ -51,16 +51,16 @@ struct Manifest {
   std::uint64_t samples = 0;       // of the training set; 0 where the job has none
   std::uint64_t seed = 0;
   std::uint64_t trained_samples = 0;  // that have become part of the weights, each as often as it did
-  std::vector<DataLeg> legs;
+  std::vector<DataSegment> segments;
   std::vector<GroupVersion> groups = {};  // where there are several, the default first
-  std::vector<Mark> marks;
+  std::vector<HighWaterMark> marks;
   std::vector<Piece> pieces;
   friend bool operator==(const Manifest&, const Manifest&) = default;
 
   // The version and the marks of each of these groups, by group. Where they are not the groups of the
   // checkpoint, each begins with what the job, which is group 0, has reached.
   std::vector<Version> versions_of(const std::vector<std::string>& names) const;
-  std::vector<Mark> marks_of(const std::vector<std::string>& names) const;
+  std::vector<HighWaterMark> marks_of(const std::vector<std::string>& names) const;
 };
 
 // Throws UserError where a manifest lacks a piece of a tensor, or has one twice.

@@ -34,8 +34,8 @@ AloneCheckpoints::AloneCheckpoints(const TrainContext& context, const optimizer:
 std::optional<training::SingleStart> single_start(const std::optional<checkpoint::Found>& resume,
                                                   const optimizer::Optimizer& rule) {
   if (!resume) return {};
-  return training::SingleStart{resume->manifest.version, resume->manifest.legs,
-                               checkpoint::load_statistics(resume->folder, resume->manifest),
+  return training::SingleStart{resume->manifest.version, resume->manifest.segments,
+                               checkpoint::load_buffers(resume->folder, resume->manifest),
                                [from = *resume, names = rule.state_names()](
                                    std::span<float> weights, std::vector<std::span<float>> state) {
                                  std::vector<checkpoint::NamedArray> arrays = {{"weights", weights}};
@@ -71,7 +71,7 @@ void AloneCheckpoints::ended(const training::SingleState& state) {
 void AloneCheckpoints::begin(const training::SingleState& state) {
   checkpoint::Manifest m;
   if (context_.resume) {
-    m.legs = context_.resume->manifest.legs;
+    m.segments = context_.resume->manifest.segments;
     m.trained_samples = context_.resume->manifest.trained_samples;
   }
   m.version = state.version;
@@ -84,7 +84,7 @@ void AloneCheckpoints::begin(const training::SingleState& state) {
   m.samples = context_.dataset.train->count();
   m.seed = context_.config.seed;
   m.trained_samples += state.samples;
-  m.legs.push_back({context_.config.batch_size, std::vector(workers_, state.steps)});
+  m.segments.push_back({context_.config.batch_size, std::vector(workers_, state.steps)});
   checkpointer_.begin(std::move(m), 1);
 
   const auto snapshot = std::make_shared<checkpoint::Snapshot>(
@@ -93,7 +93,7 @@ void AloneCheckpoints::begin(const training::SingleState& state) {
   for (std::size_t chunk = 0; chunk < state.shard.chunks(); ++chunk)
     state.shard.save_chunk(chunk, destinations);
   checkpointer_.take_snapshot(state.version, snapshot, {0, context_.layout.size()});
-  checkpointer_.take_statistics(context_.buffer_layout, models::copy_buffers_out(state.model));
+  checkpointer_.take_buffers(context_.buffer_layout, models::copy_buffers_out(state.model));
 }
 
 void AloneCheckpoints::run_delivered() {

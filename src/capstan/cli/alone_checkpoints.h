@@ -13,7 +13,7 @@ namespace capstan::cli {
 // The checkpoints of a run without servers, written while it goes on. Use from the training thread.
 class AloneCheckpoints {
  public:
-  // `workers` divide every step among them.
+  // `workers` split every step among them.
   AloneCheckpoints(const TrainContext& context, const optimizer::Optimizer& rule, std::uint32_t workers);
 
   void updated(const training::SingleState& state);

@@ -59,11 +59,11 @@ std::string flag_name(const std::string& word) {
 }
 
 // What is meant for this command, and what `train` is to understand.
-struct Divided {
+struct SplitArguments {
   Arguments own, train;
 };
-Divided divide(const CLI::App& app, const Arguments& arguments) {
-  Divided out;
+SplitArguments split(const CLI::App& app, const Arguments& arguments) {
+  SplitArguments out;
   for (auto word = arguments.begin(); word != arguments.end(); ++word) {
     const auto name = flag_name(*word);
     for (const auto& [flag, instead] : kRefused)
@@ -284,7 +284,7 @@ int run_compare(const Arguments& arguments) {
   app.add_option("--train-dir", flags.train_dir,
                  "Folder of the runs (default: runs/<time>-compare-<network>-<dataset>)");
   app.add_flag("--json", flags.json, "Print the result as one JSON object on standard output");
-  const auto divided = divide(app, arguments);
+  const auto divided = split(app, arguments);
   if (!parse_flags(app, divided.own)) return kSuccess;
   const auto strategies = split_strategies(flags.strategies);
 

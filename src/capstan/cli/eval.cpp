@@ -151,8 +151,8 @@ class Evaluator {
                                              options_.job.network, difference));
     const checkpoint::NamedArray array[] = {{"weights", weights_}};
     checkpoint::load(entry.folder, manifest, {0, layout_.size()}, array);
-    if (manifest.statistics == buffer_layout_.tensors())
-      models::copy_buffers_in(*model_, checkpoint::load_statistics(entry.folder, manifest));
+    if (manifest.buffers == buffer_layout_.tensors())
+      models::copy_buffers_in(*model_, checkpoint::load_buffers(entry.folder, manifest));
     const auto start = SteadyClock::now();
     const auto test =
         training::evaluate(*model_, *dataset_.test, options_.job.threads_per_loader(), options_.batch);

@@ -66,16 +66,16 @@ std::uint64_t bytes_of(const fs::path& folder) {
   return bytes;
 }
 
-// Everything of a checkpoint that is in memory at once: the weights, and the statistics.
+// Everything of a checkpoint that is in memory at once: the weights, and the buffers.
 struct Model {
   FlatLayout layout, buffer_layout;
   std::vector<float> weights, buffers;
 
   Model(const fs::path& folder, const checkpoint::Manifest& manifest)
-      : layout(manifest.parameters), buffer_layout(manifest.statistics), weights(layout.size()) {
+      : layout(manifest.parameters), buffer_layout(manifest.buffers), weights(layout.size()) {
     const checkpoint::NamedArray array[] = {{"weights", weights}};
     checkpoint::load(folder, manifest, {0, layout.size()}, array);
-    buffers = checkpoint::load_statistics(folder, manifest);
+    buffers = checkpoint::load_buffers(folder, manifest);
   }
 
   std::vector<Row> rows() const {
@@ -95,10 +95,10 @@ std::string data_text(const checkpoint::Manifest& m) {
   if (m.samples == 0) return "no training set of its own";
   auto text = fmt::format("{} samples, seed {}, {:.2f} epochs trained", m.samples, m.seed,
                           static_cast<double>(m.trained_samples) / static_cast<double>(m.samples));
-  for (const auto& leg : m.legs) {
-    const auto [least, most] = std::ranges::minmax(leg.steps);
-    text += fmt::format("\n          {} of batch size {}: {} steps each", counted(leg.workers(), "worker"),
-                        leg.batch,
+  for (const auto& segment : m.segments) {
+    const auto [least, most] = std::ranges::minmax(segment.steps);
+    text += fmt::format("\n          {} of batch size {}: {} steps each",
+                        counted(segment.workers(), "worker"), segment.batch,
                         least == most ? fmt::format("{}", most) : fmt::format("{} to {}", least, most));
   }
   return text;
@@ -114,8 +114,9 @@ int show_checkpoint(const fs::path& folder, const fs::path& export_to, bool json
   if (json) {
     auto tensors = Json::array();
     for (const auto& row : rows) tensors.push_back(row.json());
-    auto legs = Json::array();
-    for (const auto& leg : m.legs) legs.push_back({{"batch", leg.batch}, {"steps", leg.steps}});
+    auto segments = Json::array();
+    for (const auto& segment : m.segments)
+      segments.push_back({{"batch", segment.batch}, {"steps", segment.steps}});
     auto groups = Json::object();
     for (const auto& g : m.groups) groups[g.group] = g.version.value;
     fmt::print("{}\n", json_line(Json{{"ok", true},
@@ -130,7 +131,7 @@ int show_checkpoint(const fs::path& folder, const fs::path& export_to, bool json
                                       {"samples", m.samples},
                                       {"seed", m.seed},
                                       {"trained_samples", m.trained_samples},
-                                      {"legs", legs},
+                                      {"legs", segments},
                                       {"parameters", model.layout.parameters()},
                                       {"bytes", bytes_of(folder)},
                                       {"tensors", tensors}}));

@@ -28,10 +28,10 @@ struct Given {
 };
 
 // Flags that set the same: one on the command line overrides the other in the file.
-struct Rival {
+struct Conflict {
   std::string_view flag, other;
 };
-constexpr Rival kRivals[] = {
+constexpr Conflict kConflicts[] = {
     {"strategy", "num-aggregate"},
     {"strategy", "staleness-damping"},
     {"num-aggregate", "strategy"},
@@ -214,7 +214,7 @@ bool is_off(const Given& given) {
 
 // Drops what the command line overrides under another name. Without damping, any strategy is right.
 void drop_rivals(std::vector<Given>& from_file, const std::vector<Given>& typed) {
-  for (const auto& [flag, other] : kRivals) {
+  for (const auto& [flag, other] : kConflicts) {
     const bool overrides = std::ranges::any_of(typed, [&](const Given& g) {
       return name(*g.option) == flag && !(flag == "staleness-damping" && is_off(g));
     });

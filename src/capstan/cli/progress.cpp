@@ -58,7 +58,7 @@ std::string Progress::bar(double part) const {
 std::uint64_t Progress::steps(const wire::StatusReport& s) const {
   if (by_ == By::kUpdates || s.workers.empty()) return s.version.value;
   std::uint64_t sum = 0;
-  for (const auto& w : s.workers) sum += w.clock.value;
+  for (const auto& w : s.workers) sum += w.steps.value;
   return sum / s.workers.size();
 }
 
@@ -82,7 +82,7 @@ std::string Progress::worker_line(std::size_t rank, const wire::WorkerRow& row, 
     return fmt::format("  worker {}  {}", rank, kStates[static_cast<int>(row.state)]);
   const double total = row.compute_seconds + row.wait_seconds;
   return fmt::format("  worker {}  step {}  loss {:.4f}  {:.0f} samples/s  computing {:.0f} %", rank,
-                     row.clock.value, row.loss, rate, total > 0 ? 100 * row.compute_seconds / total : 0);
+                     row.steps.value, row.loss, rate, total > 0 ? 100 * row.compute_seconds / total : 0);
 }
 
 void Progress::show(const wire::StatusReport& status) {

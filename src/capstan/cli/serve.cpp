@@ -29,27 +29,27 @@ struct ServeOptions {
 };
 
 // The listeners of one server: shared memory and UCX under one port number.
-struct Doors {
+struct Listeners {
   std::unique_ptr<transport::Listener> remote, local;
   std::string address;  // what clients are told
 };
 
 // `ucx` is opened where it is needed, and must outlive the connections.
-Doors open_doors(transport::EventLoop& loop, const ServeOptions& options,
-                 std::unique_ptr<transport::ucx::Context>& ucx, const transport::Accept& accept) {
+Listeners open_listeners(transport::EventLoop& loop, const ServeOptions& options,
+                         std::unique_ptr<transport::ucx::Context>& ucx, const transport::Accept& accept) {
   const auto choice = client::parse_transport(options.job.transport);
-  Doors doors;
+  Listeners listeners;
   auto [host, port] = client::parse_address(options.job.listen);
   if (choice != client::TransportChoice::kLocal) {
     ucx = transport::ucx::Context::open(loop);
-    doors.remote = ucx->listen(options.job.listen, accept);
-    doors.address = doors.remote->address();
-    port = client::parse_address(doors.address).port;
+    listeners.remote = ucx->listen(options.job.listen, accept);
+    listeners.address = listeners.remote->address();
+    port = client::parse_address(listeners.address).port;
   }
-  if (choice != client::TransportChoice::kUcx) doors.local = transport::local::listen(loop, port, accept);
-  if (!doors.remote)
-    doors.address = fmt::format("{}:{}", host, client::parse_address(doors.local->address()).port);
-  return doors;
+  if (choice != client::TransportChoice::kUcx) listeners.local = transport::local::listen(loop, port, accept);
+  if (!listeners.remote)
+    listeners.address = fmt::format("{}:{}", host, client::parse_address(listeners.local->address()).port);
+  return listeners;
 }
 
 void report(const server::Server& server, const server::ServerOptions& options, bool json) {
@@ -133,8 +133,8 @@ int run_serve(const Arguments& arguments) {
   log->set_level(options.verbose ? spdlog::level::debug : spdlog::level::warn);
 
   server::ServerOptions server_options;
-  server_options.job = {strategy::plan_text(options.job.strategy, options.job.switches), options.job.workers,
-                        options.job.servers, options.job.max_steps, options.loss_window};
+  server_options.job = {strategy::strategy_spec_text(options.job.strategy, options.job.switches),
+                        options.job.workers, options.job.servers, options.job.max_steps, options.loss_window};
   server_options.leads = options.leader.empty();
   options.job.optimizer.prefer(options.job.plan());
   server_options.optimizer = options.job.optimizer.options();
@@ -154,8 +154,8 @@ int run_serve(const Arguments& arguments) {
   const auto connector = client::make_connector(client::parse_transport(options.job.transport));
   std::unique_ptr<transport::ucx::Context> ucx;
   server::Server server(loop, server_options, log);
-  const auto doors =
-      open_doors(loop, options, ucx, [&](auto connection) { server.accept(std::move(connection)); });
+  const auto listeners =
+      open_listeners(loop, options, ucx, [&](auto connection) { server.accept(std::move(connection)); });
   if (!server_options.leads) server.follow([&] { return connector(loop, options.leader); });
   bool interrupted = false;
   TimePoint give_up = TimePoint::max();
@@ -170,9 +170,9 @@ int run_serve(const Arguments& arguments) {
     }
   });
   if (options.json) {
-    say("listening on " + doors.address);
+    say("listening on " + listeners.address);
   } else {
-    fmt::print("listening on {}\n", doors.address);
+    fmt::print("listening on {}\n", listeners.address);
     std::fflush(stdout);
   }
 

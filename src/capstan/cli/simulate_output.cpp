@@ -15,7 +15,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 using simulate::Prediction;
 using simulate::quantile;
-using simulate::Spent;
+using simulate::TimeCategory;
 
 // A strategy's spelling, in the first column; names are plain letters.
 std::string short_name(const std::string& name) {
@@ -94,11 +94,11 @@ std::string tables(const std::vector<SimulatedResult>& results) {
                      "own link", "srv. links", "update", "others", "down");
   for (const auto& r : results) {
     const auto& p = r.prediction;
-    const auto part = [&](Spent what) { return percent(p.part(what)); };
-    out +=
-        fmt::format("{:<19}{:>8}{:>8}{:>9}{:>11}{:>8}{:>8}{:>8}\n", short_name(p.strategy),
-                    part(Spent::kCompute), part(Spent::kCores), part(Spent::kOwnLink),
-                    part(Spent::kServerLink), part(Spent::kUpdate), part(Spent::kOthers), part(Spent::kDown));
+    const auto part = [&](TimeCategory what) { return percent(p.part(what)); };
+    out += fmt::format("{:<19}{:>8}{:>8}{:>9}{:>11}{:>8}{:>8}{:>8}\n", short_name(p.strategy),
+                       part(TimeCategory::kCompute), part(TimeCategory::kCores), part(TimeCategory::kOwnLink),
+                       part(TimeCategory::kServerLink), part(TimeCategory::kUpdate),
+                       part(TimeCategory::kOthers), part(TimeCategory::kDown));
   }
   out += fmt::format("\n{:<19}{:>9}{:>9}{:>9}{:>11}{:>11}{:>11}\n", "servers busy, %", "in", "out", "update",
                      "pushed", "pulled", "predicted");
@@ -133,8 +133,8 @@ Json json_of(const simulate::Histogram& histogram) {
 
 Json json_of(const Prediction& p, double efficiency, const simulate::Bottleneck& bottleneck) {
   Json time;
-  for (std::size_t i = 0; i < simulate::kSpentCount; ++i)
-    time[simulate::name(static_cast<Spent>(i))] = p.spent[i];
+  for (std::size_t i = 0; i < simulate::kTimeCategories; ++i)
+    time[simulate::name(static_cast<TimeCategory>(i))] = p.spent[i];
   return {{"strategy", p.strategy},
           {"workers", p.workers},
           {"samples_per_second", p.samples_per_second},

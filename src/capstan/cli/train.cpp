@@ -55,7 +55,7 @@ std::vector<std::string> state_names(const config::JobConfig& config) {
   auto options = config.optimizer.options();
   if (!config.has_servers()) return optimizer::Optimizer(options, {}).state_names();
   const auto plan = config.plan();
-  if (plan.first->round().is_local()) {
+  if (plan.first->local_steps().uses_local_steps()) {
     const auto outer = plan.first->outer().value_or(strategy::OuterStep{});
     options = optimizer::outer(outer.rate, outer.momentum);
   }
@@ -79,8 +79,8 @@ Estimate estimate(const config::JobConfig& config, std::uint64_t model) {
   }
   const auto plan = config.plan();
   // On the same host weights may be read in place; who trains by itself has its own, too.
-  const bool in_place = plan.parks_all() && config.transport != "ucx";
-  const bool local = plan.first->round().is_local();
+  const bool in_place = plan.workers_idle_during_update() && config.transport != "ucx";
+  const bool local = plan.first->local_steps().uses_local_steps();
   const optimizer::Optimizer own(config.optimizer.options(), {});
   const auto arrays = (in_place ? 1 : 2) + (local ? 1 + own.state_names().size() : 0);
   return {model + kept, model * arrays, 2 * model * plan.first->pushes_per_update(config.workers)};
@@ -89,7 +89,7 @@ Estimate estimate(const config::JobConfig& config, std::uint64_t model) {
 // What a run would need, without running it.
 void print_dry_run(const config::JobConfig& config, const data::Dataset& dataset, const FlatLayout& layout,
                    bool json) {
-  const auto plan = plan_steps(config, dataset.train->count(), nullptr);
+  const auto plan = budget_steps(config, dataset.train->count(), nullptr);
   const auto bytes = estimate(config, layout.bytes());
   if (json) {
     fmt::print("{}\n", json_line(nlohmann::ordered_json{{"ok", true},
@@ -264,7 +264,7 @@ int run_train(const Arguments& arguments) {
                             ? std::filesystem::equivalent(config.train_dir, resumed->run, none)
                             : config.resume == "auto" &&
                                   !std::filesystem::exists(config.train_dir / "weights.safetensors", none);
-  const auto plan = plan_steps(config, dataset.train->count(), resumed ? &resumed->from.manifest : nullptr);
+  const auto plan = budget_steps(config, dataset.train->count(), resumed ? &resumed->from.manifest : nullptr);
   (void)config.optimizer.schedule(plan.total);  // wrong schedules end here
   if (dry_run) {
     print_dry_run(config, dataset, layout, json);

@@ -50,7 +50,7 @@ TrainResult train_alone(TrainContext& context, const training::Team& team) {
     for (std::size_t rank = 0; rank < step.parts.size(); ++rank) {
       const auto& part = step.parts[rank];
       auto& row = status.workers[rank];
-      row.clock = {step.step};
+      row.steps = {step.step};
       row.loss = part.loss;
       row.samples += static_cast<std::uint64_t>(part.samples);
       row.compute_seconds += part.compute_seconds;

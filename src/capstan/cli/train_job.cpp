@@ -28,15 +28,15 @@ namespace {
 constexpr auto kLookInterval = std::chrono::milliseconds(50);
 constexpr auto kEndPatience = std::chrono::seconds(5);
 
-bool is_local(const TrainContext& context) {
-  return context.config.plan().first->round().is_local();
+bool uses_local_steps(const TrainContext& context) {
+  return context.config.plan().first->local_steps().uses_local_steps();
 }
 
 // Every process is given the folder; only the first server looks at it.
 std::vector<std::string> serve_arguments(const TrainContext& context) {
   // Where workers train by themselves, the learning rate follows their own steps.
   auto arguments = config::serve_arguments(
-      context.config, is_local(context) ? context.plan.worker_steps : context.plan.total);
+      context.config, uses_local_steps(context) ? context.plan.worker_steps : context.plan.total);
   arguments.push_back(
       fmt::format("--loss-window={}", std::min<std::uint64_t>(context.plan.per_epoch, 1'000'000)));
   arguments.push_back("--train-dir=" + context.folder.path().string());
@@ -47,8 +47,8 @@ std::vector<std::string> serve_arguments(const TrainContext& context) {
 Progress make_progress(const TrainContext& context) {
   const auto& plan = context.plan;
   const auto interval = context.config.log_interval;
-  return is_local(context) ? Progress(plan.leg_steps, interval, Progress::By::kWorkerSteps)
-                           : Progress(plan.total, interval);
+  return uses_local_steps(context) ? Progress(plan.segment_steps, interval, Progress::By::kWorkerSteps)
+                                   : Progress(plan.total, interval);
 }
 
 // One job from the first process to the last evaluation.
@@ -149,7 +149,7 @@ class Supervisor {
       if (auto snapshot = observer_->take_weights(); snapshot && !status_.finished) {
         evaluated_version_ = snapshot->version;
         evaluated_seconds_ = seconds_at(snapshot->version);
-        evaluator_.start(std::move(snapshot->weights), snapshot->statistics);
+        evaluator_.start(std::move(snapshot->weights), snapshot->buffers);
       }
     }
     if (const auto test = evaluator_.poll()) epoch_done(*test);
@@ -262,8 +262,8 @@ class Supervisor {
     if (!last) server_lost(last.status());
     observer_.reset();
     checkpoint::write_model(context_.folder.path() / "weights.safetensors", context_.layout, last->weights,
-                            context_.buffer_layout, last->statistics);
-    evaluator_.start(std::move(last->weights), last->statistics);
+                            context_.buffer_layout, last->buffers);
+    evaluator_.start(std::move(last->weights), last->buffers);
     result.test = evaluator_.wait();
     evaluated_seconds_ = status_.seconds;
     record_epoch(last->version, result.test);
@@ -287,7 +287,7 @@ class Supervisor {
 
   TrainContext& context_;
   const config::JobConfig& config_;
-  const StepPlan plan_;
+  const StepBudget plan_;
   launch::LocalJob job_;
   Progress progress_;
   training::BackgroundEvaluator evaluator_;
@@ -306,8 +306,8 @@ class Supervisor {
 
 }  // namespace
 
-void record_evaluation(metrics::RunFolder& folder, Progress& progress, Version version, const StepPlan& plan,
-                       const training::Evaluation& test, double seconds) {
+void record_evaluation(metrics::RunFolder& folder, Progress& progress, Version version,
+                       const StepBudget& plan, const training::Evaluation& test, double seconds) {
   const double epoch = plan.epoch_of(version);
   const double samples = std::round(epoch * static_cast<double>(plan.samples));
   progress.say(fmt::format("epoch {:g}  step {}  test accuracy {:.2f} %  test loss {:.4f}",

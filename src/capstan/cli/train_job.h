@@ -3,7 +3,7 @@
 #include "capstan/checkpoint/run_checkpoints.h"
 #include "capstan/cli/progress.h"
 #include "capstan/cli/signals.h"
-#include "capstan/cli/step_plan.h"
+#include "capstan/cli/step_budget.h"
 #include "capstan/cli/train_result.h"
 #include "capstan/cluster/token.h"
 #include "capstan/data/dataset.h"
@@ -22,7 +22,7 @@ struct TrainContext {
   FlatLayout layout;
   FlatLayout buffer_layout;
   metrics::RunFolder folder;
-  StepPlan plan;
+  StepBudget plan;
   std::optional<checkpoint::Found> resume;  // what the run goes on from
   Interrupts& interrupts;
   cluster::Token token;
@@ -34,14 +34,14 @@ struct TrainContext {
 // where all of either are lost. Where the user ended it, the result is what was reached.
 TrainResult train_with_servers(TrainContext& context);
 
-// Trains in this process; with a team, as one of several that divide every step among them.
+// Trains in this process; with a team, as one of several that split every step among them.
 TrainResult train_alone(TrainContext& context, const training::Team& team = {});
 
 // What a program of ours said before it ended, without its own name.
 std::string without_name(const std::string& words);
 
 // Tells the user, and the run's record, how good the weights of a version are, and when it was reached.
-void record_evaluation(metrics::RunFolder& folder, Progress& progress, Version version, const StepPlan& plan,
-                       const training::Evaluation& test, double seconds);
+void record_evaluation(metrics::RunFolder& folder, Progress& progress, Version version,
+                       const StepBudget& plan, const training::Evaluation& test, double seconds);
 
 }  // namespace capstan::cli

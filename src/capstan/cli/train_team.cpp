@@ -143,7 +143,7 @@ TrainResult train_in_team(TrainContext& context) {
 }
 
 int follow_in_team(const config::JobConfig& config, const std::string& address, std::uint32_t rank,
-                   const data::Dataset& dataset, const StepPlan& plan,
+                   const data::Dataset& dataset, const StepBudget& plan,
                    const std::optional<checkpoint::Found>& resume) {
   if (rank >= config.workers)
     throw UserError(fmt::format("--team-rank {}: the team has {} workers, from 0", rank, config.workers));

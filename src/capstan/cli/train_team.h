@@ -10,7 +10,7 @@ TrainResult train_in_team(TrainContext& context);
 
 // One of the others.
 int follow_in_team(const config::JobConfig& config, const std::string& address, std::uint32_t rank,
-                   const data::Dataset& dataset, const StepPlan& plan,
+                   const data::Dataset& dataset, const StepBudget& plan,
                    const std::optional<checkpoint::Found>& resume);
 
 }  // namespace capstan::cli

@@ -101,7 +101,7 @@ class Links::Link final : public transport::Handler {
       trusted_ = true;
       return connection_->send(
           writer_.write(wire::Join{links_.options_.role, links_.index_, links_.incarnation_, links_.layout_,
-                                   links_.statistics_, links_.data_}));
+                                   links_.buffers_, links_.data_}));
     }
     const auto* joined = std::get_if<wire::Joined>(&message);
     if (!joined || !trusted_)
@@ -166,11 +166,11 @@ const std::string& Links::transport(std::size_t server) const {
   return links_[server]->kind();
 }
 
-Status Links::join(const std::vector<wire::Tensor>& layout, const std::vector<wire::Tensor>& statistics,
+Status Links::join(const std::vector<wire::Tensor>& layout, const std::vector<wire::Tensor>& buffers,
                    const wire::DataSource& data) {
   const auto deadline = SteadyClock::now() + options_.connect_timeout;
   layout_ = layout;
-  statistics_ = statistics;
+  buffers_ = buffers;
   data_ = data;
   for (std::size_t i = 0; i < options_.servers.size(); ++i) {
     if (auto bad = join_one(i, deadline); !bad.is_ok()) return bad;

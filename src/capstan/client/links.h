@@ -47,7 +47,7 @@ class Links {
   ~Links();
 
   // Connects to the first server, then to the others, and joins them. Without the lock.
-  Status join(const std::vector<wire::Tensor>& layout, const std::vector<wire::Tensor>& statistics = {},
+  Status join(const std::vector<wire::Tensor>& layout, const std::vector<wire::Tensor>& buffers = {},
               const wire::DataSource& data = {});
 
   std::size_t size() const { return links_.size(); }
@@ -85,7 +85,7 @@ class Links {
   const Connector connector_;
   Events& events_;
   Incarnation incarnation_;
-  std::vector<wire::Tensor> layout_, statistics_;
+  std::vector<wire::Tensor> layout_, buffers_;
   wire::DataSource data_;
   std::optional<std::uint32_t> index_;
   std::vector<std::unique_ptr<Link>> links_;

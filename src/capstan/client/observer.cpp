@@ -35,13 +35,13 @@ Result<wire::StatusReport> Observer::status(std::size_t server) {
   });
 }
 
-void Observer::request_weights(const FlatLayout& layout, Version at_least, const FlatLayout& statistics) {
+void Observer::request_weights(const FlatLayout& layout, Version at_least, const FlatLayout& buffers) {
   driver_.with_lock([&] {
     CAPSTAN_CHECK(!request_, "one request for weights at a time");
     request_ = Request{};
     request_->at_least = at_least;
     request_->snapshot.weights.resize(layout.size());
-    request_->statistics = statistics.size();
+    request_->buffers = buffers.size();
     request_->shards = placement::split(layout.size(), servers());
     ask_for_weights();
   });
@@ -49,8 +49,8 @@ void Observer::request_weights(const FlatLayout& layout, Version at_least, const
 
 void Observer::ask_for_weights() {
   request_->number = ++requests_;
-  request_->missing = links_.size() + (request_->statistics > 0 ? 1 : 0);
-  request_->snapshot.statistics.clear();
+  request_->missing = links_.size() + (request_->buffers > 0 ? 1 : 0);
+  request_->snapshot.buffers.clear();
   links_.send(0, wire::Pull{request_->number, request_->at_least});
 }
 
@@ -73,12 +73,12 @@ std::optional<Observer::Snapshot> Observer::take_weights() {
 }
 
 Result<Observer::Snapshot> Observer::pull(const FlatLayout& layout, Version at_least,
-                                          const FlatLayout& statistics) {
+                                          const FlatLayout& buffers) {
   const auto arrived = [&] { return !request_ || request_->missing == 0 || !links_.failure().is_ok(); };
   driver_.run_until(arrived, TimePoint::max());  // one that is under way comes first
   (void)take_weights();
   if (driver_.with_lock([&] { return links_.failure().is_ok(); })) {
-    request_weights(layout, at_least, statistics);
+    request_weights(layout, at_least, buffers);
     driver_.run_until(arrived, TimePoint::max());
   }
   if (auto snapshot = take_weights()) return std::move(*snapshot);
@@ -103,11 +103,11 @@ Status Observer::poll(TimePoint deadline) {
 
 transport::Placement Observer::on_payload(std::size_t server, const wire::Message& message,
                                           std::size_t bytes) {
-  if (const auto* statistics = std::get_if<wire::Statistics>(&message)) {
-    if (!request_ || statistics->request != request_->number || bytes != request_->statistics * sizeof(float))
+  if (const auto* buffers = std::get_if<wire::Buffers>(&message)) {
+    if (!request_ || buffers->request != request_->number || bytes != request_->buffers * sizeof(float))
       return transport::Placement::discard();
-    request_->snapshot.statistics.resize(request_->statistics);
-    return transport::Placement::receive(std::as_writable_bytes(std::span(request_->snapshot.statistics)));
+    request_->snapshot.buffers.resize(request_->buffers);
+    return transport::Placement::receive(std::as_writable_bytes(std::span(request_->snapshot.buffers)));
   }
   const auto* weights = std::get_if<wire::Weights>(&message);
   if (!weights) return transport::Placement::refuse();
@@ -123,8 +123,8 @@ void Observer::on_message(std::size_t, const wire::Message& message) {
     report_ = *report;
     asked_for_status_.reset();
   }
-  const auto* statistics = std::get_if<wire::Statistics>(&message);
-  if (statistics && request_ && request_->statistics > 0 && statistics->request == request_->number)
+  const auto* buffers = std::get_if<wire::Buffers>(&message);
+  if (buffers && request_ && request_->buffers > 0 && buffers->request == request_->number)
     --request_->missing;
   const auto* weights = std::get_if<wire::Weights>(&message);
   if (!weights || !request_ || weights->request != request_->number) return;

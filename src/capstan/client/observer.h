@@ -23,17 +23,17 @@ class Observer final : private Links::Events {
 
   // Asks for the weights of the first version that is at least `at_least` (or the last, if the job ends
   // before); they come while other calls, or poll(), run.
-  // With a layout of statistics, those of the workers come too: their mean.
-  void request_weights(const FlatLayout& layout, Version at_least, const FlatLayout& statistics = {});
+  // With a layout of buffers, those of the workers come too: their mean.
+  void request_weights(const FlatLayout& layout, Version at_least, const FlatLayout& buffers = {});
   struct Snapshot {
     Version version;
-    std::vector<float> weights;     // flat, by the layout
-    std::vector<float> statistics;  // flat, by theirs; empty where none are known
+    std::vector<float> weights;  // flat, by the layout
+    std::vector<float> buffers;  // flat, by theirs; empty where none are known
   };
   // The weights asked for, once they are there.
   std::optional<Snapshot> take_weights();
   // Request and take in one: waits, also for a request that is under way, whose weights are dropped.
-  Result<Snapshot> pull(const FlatLayout& layout, Version at_least, const FlatLayout& statistics = {});
+  Result<Snapshot> pull(const FlatLayout& layout, Version at_least, const FlatLayout& buffers = {});
 
   // Ends the job at the next step.
   void stop(const std::string& reason);
@@ -57,8 +57,8 @@ class Observer final : private Links::Events {
     Version at_least;
     Snapshot snapshot;
     std::vector<Range> shards;
-    std::uint64_t statistics = 0;  // elements
-    std::size_t missing = 0;       // servers that have not sent their weights, and the statistics
+    std::uint64_t buffers = 0;  // elements
+    std::size_t missing = 0;    // servers that have not sent their weights, and the buffers
   };
 
   std::string transport_;

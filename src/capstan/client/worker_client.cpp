@@ -19,7 +19,7 @@ Result<std::unique_ptr<WorkerClient>> WorkerClient::join(const LinkOptions& opti
                                                          const WorkerPart& part) {
   std::unique_ptr<WorkerClient> client(
       new WorkerClient(options, std::move(connector), layout, initial, part));
-  auto bad = client->links_.join(wire::to_wire(layout), wire::to_wire(part.statistics), part.data);
+  auto bad = client->links_.join(wire::to_wire(layout), wire::to_wire(part.buffers), part.data);
   if (bad.is_ok()) bad = client->driver_.with_lock([&] { return client->prepare(); });
   if (!bad.is_ok()) return bad;
   return client;
@@ -122,7 +122,7 @@ Result<Update> WorkerClient::exchange(std::optional<wire::Push> push) {
   return driver_.with_lock([&]() -> Result<Update> {
     if (waiting_) return links_.failure();
     version_ = answer_.version;
-    return Update{answer_.version, answer_.applied, answer_.stop, answer_.statistics};
+    return Update{answer_.version, answer_.applied, answer_.stop, answer_.buffers};
   });
 }
 
@@ -138,33 +138,33 @@ Result<Update> WorkerClient::pull() {
 Result<Update> WorkerClient::push_pull(const StepReport& report) {
   const auto microseconds = [](double s) { return static_cast<std::uint32_t>(std::min(s * 1e6, 4e9)); };
   ++sequence_.value;
-  clock_.value += report.steps;
+  steps_.value += report.steps;
   auto update =
-      exchange(wire::Push{rank(), links_.incarnation(), sequence_, clock_, version_, report.samples,
+      exchange(wire::Push{rank(), links_.incarnation(), sequence_, steps_, version_, report.samples,
                           report.loss, microseconds(report.compute_seconds),
                           microseconds(std::exchange(last_wait_, 0)), microseconds(report.data_seconds)});
   communication_seconds_ += last_wait_;
   return update;
 }
 
-void WorkerClient::tell(const StepReport& so_far) {
-  const wire::Progress progress{{clock_.value + so_far.steps}, so_far.samples, so_far.loss};
+void WorkerClient::report_progress(const StepReport& so_far) {
+  const wire::Progress progress{{steps_.value + so_far.steps}, so_far.samples, so_far.loss};
   driver_.with_lock([&] { links_.send(0, progress); });
 }
 
-std::vector<DataLeg> WorkerClient::legs() const {
-  std::vector<DataLeg> legs;
-  for (const auto& leg : joined_.legs) legs.push_back({leg.batch, leg.steps});
-  return legs;
+std::vector<DataSegment> WorkerClient::segments() const {
+  std::vector<DataSegment> segments;
+  for (const auto& segment : joined_.segments) segments.push_back({segment.batch, segment.steps});
+  return segments;
 }
 
-std::vector<float> WorkerClient::initial_statistics() {
-  return driver_.with_lock([&] { return std::exchange(statistics_, {}); });
+std::vector<float> WorkerClient::initial_buffers() {
+  return driver_.with_lock([&] { return std::exchange(buffers_, {}); });
 }
 
-void WorkerClient::send_statistics(std::vector<float> values) {
+void WorkerClient::send_buffers(std::vector<float> values) {
   const auto keep = std::make_shared<const std::vector<float>>(std::move(values));
-  driver_.with_lock([&] { links_.send(0, wire::Statistics{}, *keep, keep); });
+  driver_.with_lock([&] { links_.send(0, wire::Buffers{}, *keep, keep); });
 }
 
 void WorkerClient::leave() {
@@ -181,11 +181,10 @@ void WorkerClient::leave() {
 
 transport::Placement WorkerClient::on_payload(std::size_t server, const wire::Message& message,
                                               std::size_t bytes) {
-  if (std::holds_alternative<wire::Statistics>(message)) {
-    if (server != 0 || bytes != part_.statistics.size() * sizeof(float))
-      return transport::Placement::refuse();
-    statistics_.resize(part_.statistics.size());
-    return transport::Placement::receive(std::as_writable_bytes(std::span(statistics_)));
+  if (std::holds_alternative<wire::Buffers>(message)) {
+    if (server != 0 || bytes != part_.buffers.size() * sizeof(float)) return transport::Placement::refuse();
+    buffers_.resize(part_.buffers.size());
+    return transport::Placement::receive(std::as_writable_bytes(std::span(buffers_)));
   }
   const auto* weights = std::get_if<wire::Weights>(&message);
   if (!weights || !weights_ || bytes != range(server).size() * sizeof(float))

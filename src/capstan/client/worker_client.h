@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "capstan/base/data_leg.h"
+#include "capstan/base/data_segment.h"
 #include "capstan/base/flat_layout.h"
 #include "capstan/client/links.h"
 #include "capstan/client/weights_arena.h"
@@ -23,16 +23,16 @@ struct StepReport {
 
 // What else a worker brings to a job.
 struct WorkerPart {
-  FlatLayout statistics;  // buffers of which each worker has its own
+  FlatLayout buffers;  // buffers of which each worker has its own
   wire::DataSource data;
 };
 
 // What the servers answered.
 struct Update {
-  Version version;          // of the weights now
-  Version applied;          // which version the push became part of; 0 where it was dropped
-  bool stop = false;        // the job ends: leave
-  bool statistics = false;  // the servers ask for this worker's: send_statistics()
+  Version version;       // of the weights now
+  Version applied;       // which version the push became part of; 0 where it was dropped
+  bool stop = false;     // the job ends: leave
+  bool buffers = false;  // the servers ask for this worker's: send_buffers()
 };
 
 // A worker's side of the job: spans in, spans out; knows no model. Use from one thread.
@@ -49,7 +49,7 @@ class WorkerClient final : private Links::Events {
   std::uint32_t servers() const { return joined_.servers; }
   const std::string& strategy() const { return joined_.strategy; }
   Version start() const { return joined_.start; }  // with which the job began
-  std::vector<DataLeg> legs() const;               // its way through the data before that
+  std::vector<DataSegment> segments() const;       // its way through the data before that
   const wire::LocalOptimizer& local_optimizer() const { return joined_.local; }
   std::string transport() const { return transport_; }
 
@@ -61,18 +61,18 @@ class WorkerClient final : private Links::Events {
 
   // The first weights. Returns when every worker is there and the job begins.
   Result<Update> pull();
-  // The statistics to begin with, after pull(); empty where the job has none yet.
-  std::vector<float> initial_statistics();
+  // The buffers to begin with, after pull(); empty where the job has none yet.
+  std::vector<float> initial_buffers();
   // This worker has done so many steps of its part of the data already: in this job, by a worker before it.
-  void skip_to(Clock clock) { clock_ = clock; }
+  void skip_to(StepCount steps) { steps_ = steps; }
   // Hands in the gradient and waits for the weights that the strategy releases.
   Result<Update> push_pull(const StepReport& report);
   // How far it has come since its last push, where that is long ago: for people who watch.
-  void tell(const StepReport& so_far);
+  void report_progress(const StepReport& so_far);
   // The job is to end now, without another push.
   bool asked_to_stop() const { return asked_to_stop_; }
   // This worker's own, flat.
-  void send_statistics(std::vector<float> values);
+  void send_buffers(std::vector<float> values);
   // Says good-bye and waits a moment for the servers to hear it, so that nobody takes this worker for lost.
   void leave();
 
@@ -113,11 +113,11 @@ class WorkerClient final : private Links::Events {
   wire::Weights answer_;
   bool waiting_ = false;
   std::atomic<bool> asked_to_stop_ = false;
-  std::vector<float> statistics_;  // what the servers sent
-  std::vector<bool> farewells_;    // while leaving: which servers have confirmed it
+  std::vector<float> buffers_;   // what the servers sent
+  std::vector<bool> farewells_;  // while leaving: which servers have confirmed it
 
   Sequence sequence_;
-  Clock clock_;
+  StepCount steps_;
   Version version_;
   double last_wait_ = 0;
   double communication_seconds_ = 0;

@@ -97,10 +97,11 @@ void refuse_foreign(const OptimizerConfig& c, optimizer::Kind kind) {
 
 }  // namespace
 
-void OptimizerConfig::prefer(const strategy::Plan& plan) {
-  const auto round = plan.first->round();
+void OptimizerConfig::prefer(const strategy::StrategySpec& plan) {
+  const auto round = plan.first->local_steps();
   if (name.empty()) name = round.optimizer;
-  if (!round.is_local()) lr_share = static_cast<double>(plan.least_pushes_per_update()) / plan.workers;
+  if (!round.uses_local_steps())
+    lr_share = static_cast<double>(plan.least_pushes_per_update()) / plan.workers;
 }
 
 optimizer::Options OptimizerConfig::options() const {
@@ -155,8 +156,8 @@ unsigned JobConfig::threads_per_server() const {
   return server_threads > 0 ? server_threads : std::max(1u, usable_cores() / servers);
 }
 
-strategy::Plan JobConfig::plan() const {
-  return strategy::parse_plan(strategy::plan_text(strategy, switches), workers);
+strategy::StrategySpec JobConfig::plan() const {
+  return strategy::parse_strategy_spec(strategy::strategy_spec_text(strategy, switches), workers);
 }
 
 std::map<std::uint32_t, double> parse_slow_workers(const std::string& list, std::uint32_t workers) {
@@ -256,16 +257,17 @@ std::string JobConfig::to_toml() const {
 
 std::vector<std::string> serve_arguments(const JobConfig& c, std::uint64_t total_steps) {
   auto settings = optimizer_settings(c.optimizer);
-  const std::vector<Setting> more = {setting("workers", c.workers),
-                                     setting("servers", c.servers),
-                                     setting("strategy", strategy::plan_text(c.strategy, c.switches)),
-                                     setting("max-steps", c.max_steps),
-                                     setting("total-steps", total_steps),
-                                     setting("server-threads", c.threads_per_server()),
-                                     setting("transport", c.transport),
-                                     setting("join-timeout", c.join_timeout),
-                                     setting("checkpoint-every", c.checkpoint_every),
-                                     setting("keep", c.keep)};
+  const std::vector<Setting> more = {
+      setting("workers", c.workers),
+      setting("servers", c.servers),
+      setting("strategy", strategy::strategy_spec_text(c.strategy, c.switches)),
+      setting("max-steps", c.max_steps),
+      setting("total-steps", total_steps),
+      setting("server-threads", c.threads_per_server()),
+      setting("transport", c.transport),
+      setting("join-timeout", c.join_timeout),
+      setting("checkpoint-every", c.checkpoint_every),
+      setting("keep", c.keep)};
   settings.insert(settings.end(), more.begin(), more.end());
   return as_arguments(settings);
 }

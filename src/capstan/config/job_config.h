@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "capstan/optimizer/optimizer.h"
-#include "capstan/strategy/plan.h"
+#include "capstan/strategy/strategy_spec.h"
 
 namespace capstan::config {
 
@@ -29,7 +29,7 @@ struct OptimizerConfig {
 
   // What a plan's workers and servers do best with, where the user has named nothing else: the optimizer, and
   // a share of the learning rate where an update is of a share of the workers' gradients.
-  void prefer(const strategy::Plan& plan);
+  void prefer(const strategy::StrategySpec& plan);
   // Both throw UserError that names what is wrong.
   optimizer::Options options() const;
   optimizer::Schedule schedule(std::uint64_t total_steps) const;
@@ -81,7 +81,7 @@ struct JobConfig {
   bool is_single() const { return strategy == "single"; }
   bool is_team() const { return strategy == "allreduce"; }  // workers without a server in the step
   bool has_servers() const { return !is_single() && !is_team(); }
-  strategy::Plan plan() const;                   // of a job that has servers; throws UserError
+  strategy::StrategySpec plan() const;           // of a job that has servers; throws UserError
   double slow_down(std::uint32_t worker) const;  // 1 for most; throws UserError
   unsigned worker_threads() const;
   unsigned threads_per_loader() const;

@@ -56,18 +56,20 @@ std::vector<std::uint32_t> epoch_order(std::uint64_t samples, std::uint64_t seed
   return order;
 }
 
-Remainder::Remainder(std::uint64_t samples, std::vector<DataLeg> legs)
-    : whole_(samples), legs_(std::move(legs)) {
-  for (std::size_t leg = 0; leg < legs_.size(); ++leg) {
+Remainder::Remainder(std::uint64_t samples, std::vector<DataSegment> segments)
+    : whole_(samples), segments_(std::move(segments)) {
+  for (std::size_t segment = 0; segment < segments_.size(); ++segment) {
     const auto furthest =
-        legs_[leg].steps.empty() ? 0 : *std::max_element(legs_[leg].steps.begin(), legs_[leg].steps.end());
+        segments_[segment].steps.empty()
+            ? 0
+            : *std::max_element(segments_[segment].steps.begin(), segments_[segment].steps.end());
     auto& stages = stages_.emplace_back();
     std::uint64_t first = 0;
     for (std::uint64_t epoch = 0; first < furthest || epoch < left_.size(); ++epoch) {
       if (epoch == left_.size()) left_.push_back(whole_);
       stages.push_back({left_[epoch], first});
-      const Partition here{left_[epoch], legs_[leg].workers(), legs_[leg].batch};
-      const auto done = done_in(leg, epoch);
+      const Partition here{left_[epoch], segments_[segment].workers(), segments_[segment].batch};
+      const auto done = done_in(segment, epoch);
       for (std::uint64_t rank = 0; rank < done.size(); ++rank) {
         for (std::uint64_t step = 0; step < done[rank]; ++step) left_[epoch] -= here.slice(step, rank).size();
       }
@@ -77,11 +79,12 @@ Remainder::Remainder(std::uint64_t samples, std::vector<DataLeg> legs)
   while (!left_.empty() && left_.back() == whole_) left_.pop_back();
 }
 
-std::vector<std::uint64_t> Remainder::done_in(std::size_t leg, std::uint64_t epoch) const {
-  const auto& stage = stages_[leg][epoch];
-  const auto here = Partition{stage.samples, legs_[leg].workers(), legs_[leg].batch}.steps_per_epoch();
+std::vector<std::uint64_t> Remainder::done_in(std::size_t segment, std::uint64_t epoch) const {
+  const auto& stage = stages_[segment][epoch];
+  const auto here =
+      Partition{stage.samples, segments_[segment].workers(), segments_[segment].batch}.steps_per_epoch();
   std::vector<std::uint64_t> done;
-  for (const auto steps : legs_[leg].steps)
+  for (const auto steps : segments_[segment].steps)
     done.push_back(std::min(here, steps - std::min(steps, stage.first_step)));
   return done;
 }
@@ -92,10 +95,11 @@ std::uint64_t Remainder::samples(std::uint64_t epoch) const {
 
 std::vector<std::uint32_t> Remainder::order(std::uint64_t seed, std::uint64_t epoch) const {
   auto order = epoch_order(whole_, seed, epoch);
-  for (std::size_t leg = 0; leg < legs_.size(); ++leg) {
-    if (epoch >= stages_[leg].size()) continue;
-    const Partition here{stages_[leg][epoch].samples, legs_[leg].workers(), legs_[leg].batch};
-    const auto done = done_in(leg, epoch);
+  for (std::size_t segment = 0; segment < segments_.size(); ++segment) {
+    if (epoch >= stages_[segment].size()) continue;
+    const Partition here{stages_[segment][epoch].samples, segments_[segment].workers(),
+                         segments_[segment].batch};
+    const auto done = done_in(segment, epoch);
     std::vector<bool> used(order.size());
     for (std::uint64_t rank = 0; rank < done.size(); ++rank) {
       for (std::uint64_t step = 0; step < done[rank]; ++step) {
@@ -114,7 +118,7 @@ std::vector<std::uint32_t> Remainder::order(std::uint64_t seed, std::uint64_t ep
 }
 
 Sampler::Sampler(const Partition& partition, std::uint64_t rank, std::uint64_t seed,
-                 std::vector<DataLeg> earlier)
+                 std::vector<DataSegment> earlier)
     : partition_(partition), rank_(rank), seed_(seed), remainder_(partition.samples, std::move(earlier)) {
   CAPSTAN_CHECK(partition.workers > 0 && partition.batch > 0 && rank < partition.workers,
                 "a worker and its batch");

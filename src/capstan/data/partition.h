@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "capstan/base/data_leg.h"
+#include "capstan/base/data_segment.h"
 #include "capstan/base/flat_layout.h"
 
 namespace capstan::data {
@@ -32,10 +32,10 @@ std::string describe_uneven(const Partition& partition);
 // The order of the samples in one epoch; the same for the same arguments on every machine.
 std::vector<std::uint32_t> epoch_order(std::uint64_t samples, std::uint64_t seed, std::uint64_t epoch);
 
-// What the legs of a run have left of each epoch. Immutable.
+// What the segments of a run have left of each epoch. Immutable.
 class Remainder {
  public:
-  Remainder(std::uint64_t samples, std::vector<DataLeg> legs);
+  Remainder(std::uint64_t samples, std::vector<DataSegment> segments);
 
   std::uint64_t samples(std::uint64_t epoch) const;
   // The samples that are left, in the epoch's order.
@@ -44,30 +44,30 @@ class Remainder {
   std::uint64_t first_whole_epoch() const { return left_.size(); }
 
  private:
-  // An epoch as one leg found it.
+  // An epoch as one segment found it.
   struct Stage {
     std::uint64_t samples = 0;
     std::uint64_t first_step = 0;
   };
-  // Steps of the leg that each worker has done in this epoch.
-  std::vector<std::uint64_t> done_in(std::size_t leg, std::uint64_t epoch) const;
+  // Steps of the segment that each worker has done in this epoch.
+  std::vector<std::uint64_t> done_in(std::size_t segment, std::uint64_t epoch) const;
 
   std::uint64_t whole_;
-  std::vector<DataLeg> legs_;
-  std::vector<std::vector<Stage>> stages_;  // by leg, by epoch
+  std::vector<DataSegment> segments_;
+  std::vector<std::vector<Stage>> stages_;  // by segment, by epoch
   std::vector<std::uint64_t> left_;         // by epoch
 };
 
-// One worker's batches in the current leg. Keeps the current epoch's order. Not thread-safe.
+// One worker's batches in the current segment. Keeps the current epoch's order. Not thread-safe.
 class Sampler {
  public:
   Sampler(const Partition& partition, std::uint64_t rank, std::uint64_t seed,
-          std::vector<DataLeg> earlier = {});
+          std::vector<DataSegment> earlier = {});
 
-  // Steps of this leg in an epoch, and in the first `epochs` of them.
+  // Steps of this segment in an epoch, and in the first `epochs` of them.
   std::uint64_t steps(std::uint64_t epoch) const;
   std::uint64_t total_steps(std::uint64_t epochs) const;
-  // Where the leg's step lies.
+  // Where the segment's step lies.
   struct Place {
     std::uint64_t epoch = 0;
     std::uint64_t step = 0;  // within the epoch

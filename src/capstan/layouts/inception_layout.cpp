@@ -1,5 +1,5 @@
 #include "capstan/layouts/families.h"
-#include "capstan/layouts/plans.h"
+#include "capstan/layouts/network_recipes.h"
 
 namespace capstan::layouts {
 namespace {

@@ -1,7 +1,7 @@
 #include <fmt/format.h>
 
 #include "capstan/layouts/families.h"
-#include "capstan/layouts/plans.h"
+#include "capstan/layouts/network_recipes.h"
 
 namespace capstan::layouts {
 

@@ -1,25 +1,25 @@
 #include <fmt/format.h>
 
 #include "capstan/layouts/families.h"
-#include "capstan/layouts/plans.h"
+#include "capstan/layouts/network_recipes.h"
 
 namespace capstan::layouts {
 
 void add_vgg(TensorTable& table, const NetworkInfo& network, std::int64_t channels, std::int64_t classes) {
-  const auto plan = vgg_plan(network.name);
+  const auto recipe = vgg_recipe(network.name);
   int index = 0;  // counts the layers without parameters too: ReLU and pooling
   auto in = channels;
   for (int stage = 0; stage < 5; ++stage) {
-    const auto out = VggPlan::channels(stage);
-    for (int i = 0; i < plan.convolutions[stage]; ++i) {
+    const auto out = VggRecipe::channels(stage);
+    for (int i = 0; i < recipe.convolutions[stage]; ++i) {
       table.conv_with_bias(fmt::format("features.{}", index++), in, out, 3);
-      if (plan.norm) table.norm(fmt::format("features.{}", index++), out);
+      if (recipe.norm) table.norm(fmt::format("features.{}", index++), out);
       ++index;
       in = out;
     }
     ++index;
   }
-  if (plan.small_images) {
+  if (recipe.small_images) {
     table.linear("classifier.1", in, 512);
     table.linear("classifier.4", 512, 512);
     table.linear("classifier.6", 512, classes);

@@ -3,15 +3,15 @@
 #include <ATen/ops/max_pool2d.h>
 #include <fmt/format.h>
 
-#include "capstan/layouts/plans.h"
+#include "capstan/layouts/network_recipes.h"
 #include "capstan/models/families.h"
 #include "capstan/models/network.h"
 
 namespace capstan::models {
 namespace {
 
-constexpr Start kStart{Start::Kind::kInputs};
-constexpr Start kLinearStart{Start::Kind::kUniform, 0, true};
+constexpr Initializer kInitializer{Initializer::Kind::kInputs};
+constexpr Initializer kLinearInitializer{Initializer::Kind::kUniform, 0, true};
 
 // Batch norm first, then the convolution.
 struct NormConv {
@@ -28,7 +28,7 @@ struct DenseLayer {
 class DenseNet final : public Network {
  public:
   explicit DenseNet(const ModelOptions& options)
-      : stem_(conv("features.conv0", options.channels, 2 * kGrowth, same(7, 2), kStart)),
+      : stem_(conv("features.conv0", options.channels, 2 * kGrowth, same(7, 2), kInitializer)),
         stem_norm_(norm("features.norm0", 2 * kGrowth)) {
     std::int64_t in = 2 * kGrowth;
     const int blocks = std::size(layouts::kDenseNetLayers);
@@ -45,7 +45,7 @@ class DenseNet final : public Network {
       in /= 2;
     }
     last_norm_ = norm("features.norm5", in);
-    classifier_ = linear("classifier", in, options.classes, kLinearStart);
+    classifier_ = linear("classifier", in, options.classes, kLinearInitializer);
     dropout_ = dropout(options.dropout.value_or(0));
   }
 
@@ -68,7 +68,7 @@ class DenseNet final : public Network {
   NormConv norm_conv(const std::string& norm_name, const std::string& conv_name, std::int64_t in,
                      std::int64_t out, std::int64_t size) {
     const auto n = norm(norm_name, in);
-    return {n, conv(conv_name, in, out, same(size), kStart)};
+    return {n, conv(conv_name, in, out, same(size), kInitializer)};
   }
 
   Conv stem_;

@@ -5,7 +5,7 @@
 #include <ATen/ops/cross_entropy_loss.h>
 #include <ATen/ops/max_pool2d.h>
 
-#include "capstan/layouts/plans.h"
+#include "capstan/layouts/network_recipes.h"
 #include "capstan/models/families.h"
 #include "capstan/models/network.h"
 
@@ -13,7 +13,7 @@ namespace capstan::models {
 namespace {
 
 // torchvision draws from a normal distribution cut at ±2, which at this deviation cuts nothing.
-constexpr Start kStart{Start::Kind::kNormal, 0.01};
+constexpr Initializer kInitializer{Initializer::Kind::kNormal, 0.01};
 constexpr double kEps = 0.001;
 constexpr double kAuxiliaryWeight = 0.3;
 
@@ -56,7 +56,7 @@ class GoogLeNet final : public Network {
       aux1_ = head("aux1", 512, options);
       aux2_ = head("aux2", 528, options);
     }
-    fc_ = linear("fc", 1024, options.classes, kStart);
+    fc_ = linear("fc", 1024, options.classes, kInitializer);
     dropout_ = dropout(options.dropout.value_or(0.2));
   }
 
@@ -76,7 +76,7 @@ class GoogLeNet final : public Network {
 
  private:
   Unit unit(const std::string& name, std::int64_t in, std::int64_t out, const Kernel& kernel) {
-    const auto c = conv(name + ".conv", in, out, kernel, kStart);
+    const auto c = conv(name + ".conv", in, out, kernel, kInitializer);
     return {{c, norm(name + ".bn", out, kEps)}};
   }
 
@@ -92,8 +92,8 @@ class GoogLeNet final : public Network {
   }
 
   Head head(const std::string& at, std::int64_t in, const ModelOptions& options) {
-    return {unit(at + ".conv", in, 128, same(1)), linear(at + ".fc1", 2048, 1024, kStart),
-            linear(at + ".fc2", 1024, options.classes, kStart), dropout(options.dropout.value_or(0.7))};
+    return {unit(at + ".conv", in, 128, same(1)), linear(at + ".fc1", 2048, 1024, kInitializer),
+            linear(at + ".fc2", 1024, options.classes, kInitializer), dropout(options.dropout.value_or(0.7))};
   }
 
   // Calls visit(head, its input) where an auxiliary head sits.

@@ -5,7 +5,7 @@
 #include <ATen/ops/cross_entropy_loss.h>
 #include <ATen/ops/max_pool2d.h>
 
-#include "capstan/layouts/plans.h"
+#include "capstan/layouts/network_recipes.h"
 #include "capstan/models/families.h"
 #include "capstan/models/network.h"
 
@@ -13,8 +13,8 @@ namespace capstan::models {
 namespace {
 
 // torchvision draws from a normal distribution cut at ±2, which at this deviation cuts nothing.
-constexpr Start kStart{Start::Kind::kNormal, 0.1};
-constexpr Start kAuxiliaryStart{Start::Kind::kNormal, 0.001};
+constexpr Initializer kInitializer{Initializer::Kind::kNormal, 0.1};
+constexpr Initializer kAuxiliaryInitializer{Initializer::Kind::kNormal, 0.001};
 constexpr double kEps = 0.001;
 constexpr double kAuxiliaryWeight = 0.4;
 
@@ -73,10 +73,10 @@ class Inception final : public Network {
                  module_c("Mixed_6d", 768, 160), module_c("Mixed_6e", 768, 192)} {
     if (auxiliary) {
       head_ = {unit("AuxLogits.conv0", 768, 128, same(1)), unit("AuxLogits.conv1", 128, 768, valid(5)),
-               linear("AuxLogits.fc", 768, options.classes, kAuxiliaryStart)};
+               linear("AuxLogits.fc", 768, options.classes, kAuxiliaryInitializer)};
     }
     last_ = {module_d("Mixed_7a", 768), module_e("Mixed_7b", 1280), module_e("Mixed_7c", 2048)};
-    fc_ = linear("fc", 2048, options.classes, kStart);
+    fc_ = linear("fc", 2048, options.classes, kInitializer);
     dropout_ = dropout(options.dropout.value_or(0.5));
   }
 
@@ -91,7 +91,7 @@ class Inception final : public Network {
 
  private:
   Unit unit(const std::string& name, std::int64_t in, std::int64_t out, const Kernel& kernel) {
-    const auto c = conv(name + ".conv", in, out, kernel, kStart);
+    const auto c = conv(name + ".conv", in, out, kernel, kInitializer);
     return {{c, norm(name + ".bn", out, kEps)}};
   }
 

@@ -1,15 +1,15 @@
 #include <ATen/ops/hardtanh.h>
 #include <fmt/format.h>
 
-#include "capstan/layouts/plans.h"
+#include "capstan/layouts/network_recipes.h"
 #include "capstan/models/families.h"
 #include "capstan/models/network.h"
 
 namespace capstan::models {
 namespace {
 
-constexpr Start kStart{Start::Kind::kOutputs};
-constexpr Start kLinearStart{Start::Kind::kNormal, 0.01, true};
+constexpr Initializer kInitializer{Initializer::Kind::kOutputs};
+constexpr Initializer kLinearInitializer{Initializer::Kind::kNormal, 0.01, true};
 
 struct Unit : ConvNorm {
   // Rectified, and cut at 6.
@@ -46,7 +46,7 @@ class MobileNet final : public Network {
     }
     const auto at = fmt::format("features.{}", index + 1);
     last_ = {conv_norm(at + ".0", at + ".1", in, 1280, same(1))};
-    classifier_ = linear("classifier.1", 1280, options.classes, kLinearStart);
+    classifier_ = linear("classifier.1", 1280, options.classes, kLinearInitializer);
     dropout_ = dropout(options.dropout.value_or(0.2));
   }
 
@@ -59,7 +59,7 @@ class MobileNet final : public Network {
  private:
   ConvNorm conv_norm(const std::string& conv_name, const std::string& norm_name, std::int64_t in,
                      std::int64_t out, const Kernel& kernel) {
-    const auto c = conv(conv_name, in, out, kernel, kStart);
+    const auto c = conv(conv_name, in, out, kernel, kInitializer);
     return {c, norm(norm_name, out)};
   }
 

@@ -9,7 +9,7 @@
 namespace capstan::models {
 
 // How a layer's weights begin.
-struct Start {
+struct Initializer {
   enum class Kind {
     kUniform,  // ±1/√(inputs of an output): PyTorch's default
     kInputs,   // normal, variance 2 / inputs of an output
@@ -38,17 +38,17 @@ class Network : public Model {
   bool training() const { return training_; }
 
   Conv conv(const std::string& name, std::int64_t in, std::int64_t out, const Kernel& kernel,
-            const Start& start);
+            const Initializer& start);
   Conv conv_with_bias(const std::string& name, std::int64_t in, std::int64_t out, const Kernel& kernel,
-                      const Start& start);
+                      const Initializer& start);
   BatchNorm norm(const std::string& name, std::int64_t channels, double eps = 1e-5);
-  Linear linear(const std::string& name, std::int64_t in, std::int64_t out, const Start& start);
+  Linear linear(const std::string& name, std::int64_t in, std::int64_t out, const Initializer& start);
   Dropout dropout(double rate) const { return {rate, &training_}; }
 
  private:
   at::Tensor parameter(const std::string& name, at::Tensor values);
   at::Tensor buffer(const std::string& name, at::Tensor values);
-  at::Tensor bias(const std::string& name, std::int64_t out, std::int64_t inputs, const Start& start);
+  at::Tensor bias(const std::string& name, std::int64_t out, std::int64_t inputs, const Initializer& start);
 
   std::vector<NamedTensor> parameters_;
   std::vector<NamedTensor> buffers_;

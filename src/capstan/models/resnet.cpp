@@ -4,14 +4,14 @@
 #include <ATen/ops/max_pool2d.h>
 #include <fmt/format.h>
 
-#include "capstan/layouts/plans.h"
+#include "capstan/layouts/network_recipes.h"
 #include "capstan/models/families.h"
 #include "capstan/models/network.h"
 
 namespace capstan::models {
 namespace {
 
-constexpr Start kStart{Start::Kind::kOutputs};
+constexpr Initializer kInitializer{Initializer::Kind::kOutputs};
 
 // Every second pixel, with channels of zeros on both sides.
 at::Tensor padded_shortcut(const at::Tensor& x, std::int64_t out) {
@@ -34,17 +34,17 @@ struct Block {
 
 class ResNet final : public Network {
  public:
-  ResNet(const layouts::ResNetPlan& plan, const ModelOptions& options)
-      : pools_(!plan.small_images),
-        stem_(conv_norm("conv1", "bn1", options.channels, plan.width,
-                        plan.small_images ? same(3) : same(7, 2))) {
-    auto in = plan.width;
-    for (std::size_t stage = 0; stage < plan.blocks.size(); ++stage) {
-      for (int i = 0; i < plan.blocks[stage]; ++i) {
+  ResNet(const layouts::ResNetRecipe& recipe, const ModelOptions& options)
+      : pools_(!recipe.small_images),
+        stem_(conv_norm("conv1", "bn1", options.channels, recipe.width,
+                        recipe.small_images ? same(3) : same(7, 2))) {
+    auto in = recipe.width;
+    for (std::size_t stage = 0; stage < recipe.blocks.size(); ++stage) {
+      for (int i = 0; i < recipe.blocks[stage]; ++i) {
         const std::int64_t stride = stage > 0 && i == 0 ? 2 : 1;
         blocks_.push_back(
-            block(fmt::format("layer{}.{}", stage + 1, i), plan, in, plan.width << stage, stride));
-        in = (plan.width << stage) * plan.expansion();
+            block(fmt::format("layer{}.{}", stage + 1, i), recipe, in, recipe.width << stage, stride));
+        in = (recipe.width << stage) * recipe.expansion();
       }
     }
     fc_ = linear("fc", in, options.classes, {});
@@ -61,15 +61,15 @@ class ResNet final : public Network {
  private:
   ConvNorm conv_norm(const std::string& conv_name, const std::string& norm_name, std::int64_t in,
                      std::int64_t out, const Kernel& kernel) {
-    const auto c = conv(conv_name, in, out, kernel, kStart);
+    const auto c = conv(conv_name, in, out, kernel, kInitializer);
     return {c, norm(norm_name, out)};
   }
 
-  Block block(const std::string& at, const layouts::ResNetPlan& plan, std::int64_t in, std::int64_t width,
+  Block block(const std::string& at, const layouts::ResNetRecipe& recipe, std::int64_t in, std::int64_t width,
               std::int64_t stride) {
     Block b;
-    const auto out = width * plan.expansion();
-    if (plan.bottleneck) {
+    const auto out = width * recipe.expansion();
+    if (recipe.bottleneck) {
       b.body = {conv_norm(at + ".conv1", at + ".bn1", in, width, same(1)),
                 conv_norm(at + ".conv2", at + ".bn2", width, width, same(3, stride)),
                 conv_norm(at + ".conv3", at + ".bn3", width, out, same(1))};
@@ -78,7 +78,7 @@ class ResNet final : public Network {
                 conv_norm(at + ".conv2", at + ".bn2", width, width, same(3))};
     }
     if (in == out) return b;
-    if (plan.padded_shortcuts) {
+    if (recipe.padded_shortcuts) {
       b.padded_to = out;
     } else {
       b.shortcut = conv_norm(at + ".downsample.0", at + ".downsample.1", in, out, same(1, stride));
@@ -95,7 +95,7 @@ class ResNet final : public Network {
 }  // namespace
 
 std::unique_ptr<Model> make_resnet(const std::string& name, const ModelOptions& options) {
-  return std::make_unique<ResNet>(layouts::resnet_plan(name), options);
+  return std::make_unique<ResNet>(layouts::resnet_recipe(name), options);
 }
 
 }  // namespace capstan::models

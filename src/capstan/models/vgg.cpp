@@ -5,17 +5,17 @@
 #include <ATen/ops/max_pool2d.h>
 #include <fmt/format.h>
 
-#include "capstan/layouts/plans.h"
+#include "capstan/layouts/network_recipes.h"
 #include "capstan/models/families.h"
 #include "capstan/models/network.h"
 
 namespace capstan::models {
 namespace {
 
-using layouts::VggPlan;
+using layouts::VggRecipe;
 
-constexpr Start kConvStart{Start::Kind::kOutputs, 0, true};
-constexpr Start kLinearStart{Start::Kind::kNormal, 0.01, true};
+constexpr Initializer kConvInitializer{Initializer::Kind::kOutputs, 0, true};
+constexpr Initializer kLinearInitializer{Initializer::Kind::kNormal, 0.01, true};
 
 struct Unit {
   Conv conv;
@@ -39,17 +39,17 @@ class Vgg : public Network {
   }
 
  protected:
-  Vgg(const VggPlan& plan, std::int64_t channels) {
+  Vgg(const VggRecipe& recipe, std::int64_t channels) {
     int index = 0;  // counts the layers without parameters too: ReLU and pooling
     auto in = channels;
     for (int stage = 0; stage < 5; ++stage) {
-      const auto out = VggPlan::channels(stage);
-      for (int i = 1; i <= plan.convolutions[stage]; ++i) {
+      const auto out = VggRecipe::channels(stage);
+      for (int i = 1; i <= recipe.convolutions[stage]; ++i) {
         auto& unit = units_.emplace_back(
-            Unit{conv_with_bias(fmt::format("features.{}", index++), in, out, same(3), kConvStart),
+            Unit{conv_with_bias(fmt::format("features.{}", index++), in, out, same(3), kConvInitializer),
                  {},
-                 i == plan.convolutions[stage]});
-        if (plan.norm) unit.norm = norm(fmt::format("features.{}", index++), out);
+                 i == recipe.convolutions[stage]});
+        if (recipe.norm) unit.norm = norm(fmt::format("features.{}", index++), out);
         ++index;
         in = out;
       }
@@ -64,11 +64,11 @@ class Vgg : public Network {
 // As torchvision's: the features, pooled to 7x7, go through two layers of 4096.
 class ImageNetVgg final : public Vgg {
  public:
-  ImageNetVgg(const VggPlan& plan, const ModelOptions& options)
-      : Vgg(plan, options.channels),
-        fc_{linear("classifier.0", 512 * 7 * 7, 4096, kLinearStart),
-            linear("classifier.3", 4096, 4096, kLinearStart),
-            linear("classifier.6", 4096, options.classes, kLinearStart)},
+  ImageNetVgg(const VggRecipe& recipe, const ModelOptions& options)
+      : Vgg(recipe, options.channels),
+        fc_{linear("classifier.0", 512 * 7 * 7, 4096, kLinearInitializer),
+            linear("classifier.3", 4096, 4096, kLinearInitializer),
+            linear("classifier.6", 4096, options.classes, kLinearInitializer)},
         dropout_(dropout(options.dropout.value_or(0.5))) {}
 
   at::Tensor forward(const at::Tensor& images) override {
@@ -87,8 +87,8 @@ class ImageNetVgg final : public Vgg {
 // larger images leave is averaged first.
 class CifarVgg final : public Vgg {
  public:
-  CifarVgg(const VggPlan& plan, const ModelOptions& options)
-      : Vgg(plan, options.channels),
+  CifarVgg(const VggRecipe& recipe, const ModelOptions& options)
+      : Vgg(recipe, options.channels),
         fc_{linear("classifier.1", 512, 512, {}), linear("classifier.4", 512, 512, {}),
             linear("classifier.6", 512, options.classes, {})},
         dropout_(dropout(options.dropout.value_or(0.5))) {}
@@ -108,9 +108,9 @@ class CifarVgg final : public Vgg {
 }  // namespace
 
 std::unique_ptr<Model> make_vgg(const std::string& name, const ModelOptions& options) {
-  const auto plan = layouts::vgg_plan(name);
-  if (plan.small_images) return std::make_unique<CifarVgg>(plan, options);
-  return std::make_unique<ImageNetVgg>(plan, options);
+  const auto recipe = layouts::vgg_recipe(name);
+  if (recipe.small_images) return std::make_unique<CifarVgg>(recipe, options);
+  return std::make_unique<ImageNetVgg>(recipe, options);
 }
 
 }  // namespace capstan::models

@@ -126,12 +126,12 @@ double Optimizer::learning_rate(Version before) const {
   return options_.lr * schedule_.factor(before.value);
 }
 
-void Optimizer::update(const Moment& moment, std::span<float> weights, std::span<float* const> state,
+void Optimizer::update(const UpdateIndex& index, std::span<float> weights, std::span<float* const> state,
                        std::span<const Contribution> contributions, double rate) const {
   CAPSTAN_CHECK(!contributions.empty(), "an update has at least one contribution");
   CAPSTAN_CHECK(state.size() == static_cast<std::size_t>(state_tensors_), "state_tensors() state arrays");
-  const auto before = moment.before;
-  const double lr = rate * learning_rate(moment.scheduled);
+  const auto before = index.before;
+  const double lr = rate * learning_rate(index.scheduled);
   const auto run = [&](const auto& step) {
     merge_and(
         [&](std::size_t offset, std::span<const float> gradient) {

@@ -49,11 +49,11 @@ struct Contribution {
 
 // Which update it is: the one that makes version before + 1 of these weights, at the learning rate of version
 // `scheduled`. They differ where the weights are one group of several, and the schedule is the job's.
-struct Moment {
+struct UpdateIndex {
   Version before;
   Version scheduled;
-  Moment(Version version) : before(version), scheduled(version) {}
-  Moment(Version before_update, Version of_job) : before(before_update), scheduled(of_job) {}
+  UpdateIndex(Version version) : before(version), scheduled(version) {}
+  UpdateIndex(Version before_update, Version of_job) : before(before_update), scheduled(of_job) {}
 };
 
 // The rule by which merged gradients change weights. Immutable, so any number of threads may update
@@ -79,7 +79,7 @@ class Optimizer {
   // at the block's first element. The result for an element does not depend on how a shard is cut into
   // blocks. `rate` multiplies the learning rate of this update. `kNone` adds the merged contribution to the
   // weights.
-  void update(const Moment& moment, std::span<float> weights, std::span<float* const> state,
+  void update(const UpdateIndex& index, std::span<float> weights, std::span<float* const> state,
               std::span<const Contribution> contributions, double rate = 1) const;
 
  private:

@@ -16,12 +16,12 @@ using wire::WorkerState;
 Coordinator::Coordinator(const Options& options, Outbox outbox)
     : options_(options),
       outbox_(std::move(outbox)),
-      engines_(strategy::make_engines(strategy::parse_plan(options.strategy, options.workers))),
-      workers_(options.workers, nobody()) {
+      engines_(strategy::make_engines(strategy::parse_strategy_spec(options.strategy, options.workers))),
+      workers_(options.workers, absent_worker()) {
   if (options.max_steps > 0) (void)engines_[0].limit({options.max_steps});  // nothing to decide yet
 }
 
-Coordinator::Worker Coordinator::nobody() const {
+Coordinator::Worker Coordinator::absent_worker() const {
   Worker worker;
   worker.marks.resize(engines_.size());
   worker.released.resize(engines_.size());
@@ -35,7 +35,7 @@ std::vector<Version> Coordinator::versions() const {
   return versions;
 }
 
-void Coordinator::resume(const std::vector<Version>& versions, std::vector<checkpoint::Mark> marks) {
+void Coordinator::resume(const std::vector<Version>& versions, std::vector<checkpoint::HighWaterMark> marks) {
   CAPSTAN_CHECK(versions.size() == engines_.size(), "a version for each group");
   for (std::size_t g = 0; g < engines_.size(); ++g) engines_[g].resume(versions[g]);
   ordered_ = versions[0];
@@ -86,7 +86,7 @@ Result<wire::Member> Coordinator::admit(Role role, std::optional<std::uint32_t> 
   if (!comes_back) {
     // A new process goes on with its predecessor's part of the data.
     const auto applied = worker.applied;
-    worker = nobody();
+    worker = absent_worker();
     worker.row.state = WorkerState::kLive;
     worker.incarnation = incarnation;
     worker.applied = applied;
@@ -139,7 +139,7 @@ void Coordinator::count_push(Worker& worker) {
   if (!engines_[0].is_live(push.worker)) return;
   worker.counted = true;
   auto& row = worker.row;
-  row.clock = push.clock;
+  row.steps = push.steps;
   row.loss = push.loss;
   row.samples += push.samples;
   worker.underway = 0;
@@ -149,10 +149,10 @@ void Coordinator::count_push(Worker& worker) {
   row.data_seconds += 1e-6 * push.data_us;
   ++pushes_;
   worker.released.assign(engines_.size(), false);
-  happen([&](strategy::Engine& engine, std::uint32_t group) {
+  dispatch([&](strategy::Engine& engine, std::uint32_t group) {
     if (worker.marks[group] >= push.sequence) return engine.pull(push.worker);  // had it before a resume
     const auto version = group == 0 ? push.version : worker.given[group];
-    return engine.push({push.worker, push.sequence, push.clock, version, push.samples});
+    return engine.push({push.worker, push.sequence, push.steps, version, push.samples});
   });
 }
 
@@ -169,7 +169,7 @@ void Coordinator::pull(const wire::Member& member, const wire::Pull& pull) {
     // Its newest push is answered by the weights that it becomes part of, also where a server still lacks it.
     const bool push_is_coming = worker.push.sequence != Sequence{} && !worker.counted;
     if (push_is_coming) return;
-    happen([&](strategy::Engine& engine, std::uint32_t) { return engine.pull({member.index}); });
+    dispatch([&](strategy::Engine& engine, std::uint32_t) { return engine.pull({member.index}); });
     return;
   }
   // Asked before: the connection broke since, and the question or its answer may have been lost with it.
@@ -187,7 +187,7 @@ void Coordinator::pull(const wire::Member& member, const wire::Pull& pull) {
 
 void Coordinator::progressed(WorkerId id, const wire::Progress& progress) {
   auto& worker = workers_[id.value];
-  worker.row.clock = progress.clock;
+  worker.row.steps = progress.steps;
   worker.row.loss = progress.loss;
   worker.underway = progress.samples;
 }
@@ -211,12 +211,12 @@ void Coordinator::try_start() {
   for (std::uint32_t i = 0; i < workers_.size(); ++i) {
     if (workers_[i].ready) enter({i});
   }
-  happen([](strategy::Engine& engine, std::uint32_t) { return engine.begin(); });
+  dispatch([](strategy::Engine& engine, std::uint32_t) { return engine.begin(); });
 }
 
 void Coordinator::enter(WorkerId id) {
-  happen([&](strategy::Engine& engine, std::uint32_t) { return engine.join(id); });
-  happen([&](strategy::Engine& engine, std::uint32_t) { return engine.pull(id); });
+  dispatch([&](strategy::Engine& engine, std::uint32_t) { return engine.join(id); });
+  dispatch([&](strategy::Engine& engine, std::uint32_t) { return engine.pull(id); });
 }
 
 void Coordinator::gone(const wire::Member& member, bool lost) {
@@ -231,21 +231,21 @@ void Coordinator::gone(const wire::Member& member, bool lost) {
   worker.ready = false;
   worker.underway = 0;  // it will not be handed in
   if (initializer_ == WorkerId{member.index}) initializer_.reset();
-  happen([&](strategy::Engine& engine, std::uint32_t) { return engine.remove({member.index}); });
+  dispatch([&](strategy::Engine& engine, std::uint32_t) { return engine.remove({member.index}); });
   ask_for_initial_weights();
   try_start();
   answer_observers();
 }
 
 void Coordinator::stop() {
-  happen([](strategy::Engine& engine, std::uint32_t) { return engine.limit(engine.version()); });
+  dispatch([](strategy::Engine& engine, std::uint32_t) { return engine.limit(engine.version()); });
 }
 
 void Coordinator::tick() {
   const auto now = SteadyClock::now();
   const auto is_due = [&](const strategy::Engine& e) { return e.deadline() && *e.deadline() <= now; };
   if (std::ranges::none_of(engines_, is_due)) return;
-  happen([](strategy::Engine& engine, std::uint32_t) { return engine.tick(); });
+  dispatch([](strategy::Engine& engine, std::uint32_t) { return engine.tick(); });
 }
 
 std::vector<std::uint32_t> Coordinator::missing() const {
@@ -278,8 +278,8 @@ std::vector<std::uint64_t> Coordinator::steps_done() const {
   return steps;
 }
 
-std::vector<checkpoint::Mark> Coordinator::marks() const {
-  std::vector<checkpoint::Mark> marks;
+std::vector<checkpoint::HighWaterMark> Coordinator::marks() const {
+  std::vector<checkpoint::HighWaterMark> marks;
   for (std::uint32_t i = 0; i < workers_.size(); ++i) {
     const auto& worker = workers_[i];
     for (std::uint32_t g = 0; g < worker.marks.size(); ++g) {
@@ -313,7 +313,7 @@ wire::StatusReport Coordinator::report() const {
 }
 
 // Answers come last, behind the updates of every group: who goes on with an event sees all of it.
-void Coordinator::happen(const Event& event) {
+void Coordinator::dispatch(const Event& event) {
   scheduled_ = version();
   updated_ = false;
   const auto carry_out_all = [&](std::uint32_t group, const std::vector<strategy::Decision>& decisions) {
@@ -330,24 +330,29 @@ void Coordinator::happen(const Event& event) {
 
 void Coordinator::carry_out(std::uint32_t group, const strategy::Apply& apply) {
   updated_ = true;
-  wire::ApplyOrder order{
-      apply.before,        {},           apply.rule.kind, apply.rule.rate,
-      apply.rule.strength, apply.folded, group,           group == 0 ? apply.before : scheduled_};
+  wire::ApplyOrder order{apply.before,
+                         {},
+                         apply.rule.kind,
+                         apply.rule.rate,
+                         apply.rule.strength,
+                         apply.accumulated,
+                         group,
+                         group == 0 ? apply.before : scheduled_};
   for (const auto& merge : apply.merged) {
     order.contributions.push_back({merge.worker, merge.sequence, merge.factor});
     workers_[merge.worker.value].marks[group] = merge.sequence;
   }
   if (group > 0) return outbox_.order(order);
   auto mark = loss_marks_.back();
-  if (apply.folded) {
-    mark.sum += folded_.sum;
-    mark.samples += folded_.samples;
-    folded_ = {};
+  if (apply.accumulated) {
+    mark.sum += accumulated_.sum;
+    mark.samples += accumulated_.samples;
+    accumulated_ = {};
   }
   for (const auto& merge : apply.merged) {
     auto& worker = workers_[merge.worker.value];
     const auto& push = worker.push;
-    worker.applied = push.clock.value;
+    worker.applied = push.steps.value;
     mark.sum += static_cast<double>(push.loss) * push.samples;
     mark.samples += push.samples;
   }
@@ -360,14 +365,15 @@ void Coordinator::carry_out(std::uint32_t group, const strategy::Apply& apply) {
   if (engines_.size() == 1) answer_observers();
 }
 
-void Coordinator::carry_out(std::uint32_t group, const strategy::Fold& fold) {
+void Coordinator::carry_out(std::uint32_t group, const strategy::Accumulate& accumulate) {
   CAPSTAN_CHECK(engines_.size() == 1, "no strategy of groups folds");
-  auto& worker = workers_[fold.worker.value];
-  worker.marks[group] = fold.sequence;
-  worker.applied = worker.push.clock.value;
-  folded_.sum += static_cast<double>(worker.push.loss) * worker.push.samples;
-  folded_.samples += worker.push.samples;
-  outbox_.order(wire::FoldOrder{{fold.worker, fold.sequence, fold.factor}, fold.first});
+  auto& worker = workers_[accumulate.worker.value];
+  worker.marks[group] = accumulate.sequence;
+  worker.applied = worker.push.steps.value;
+  accumulated_.sum += static_cast<double>(worker.push.loss) * worker.push.samples;
+  accumulated_.samples += worker.push.samples;
+  outbox_.order(
+      wire::AccumulateOrder{{accumulate.worker, accumulate.sequence, accumulate.factor}, accumulate.first});
 }
 
 void Coordinator::carry_out(std::uint32_t group, const strategy::Drop& drop) {

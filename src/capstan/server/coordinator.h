@@ -18,7 +18,7 @@
 namespace capstan::server {
 
 // What every server does next, in this order.
-using Order = std::variant<wire::ApplyOrder, wire::FoldOrder, wire::DropOrder, wire::DeliverOrder>;
+using Order = std::variant<wire::ApplyOrder, wire::AccumulateOrder, wire::DropOrder, wire::DeliverOrder>;
 
 // The leader's mind: who takes part, which pushes count, and when weights go out. A push counts once every
 // server holds it, so no shard ever uses a gradient that another lacks. Where tensors are in groups, each
@@ -28,7 +28,7 @@ using Order = std::variant<wire::ApplyOrder, wire::FoldOrder, wire::DropOrder, w
 class Coordinator {
  public:
   struct Options {
-    std::string strategy = "sync";  // a plan: strategy/plan.h
+    std::string strategy = "sync";  // a plan: strategy/strategy_spec.h
     std::uint32_t workers = 1;
     std::uint32_t servers = 1;
     std::uint64_t max_steps = 0;      // 0: no limit
@@ -48,7 +48,7 @@ class Coordinator {
 
   // Goes on from a checkpoint's versions, by group; a worker of these lives whose pushes come again is known.
   // Before anybody joins.
-  void resume(const std::vector<Version>& versions, std::vector<checkpoint::Mark> marks);
+  void resume(const std::vector<Version>& versions, std::vector<checkpoint::HighWaterMark> marks);
 
   // A client wants in. Workers get the rank they ask for, or the lowest free one. A rank in use is refused
   // unless it is the same incarnation coming back; an observer that comes back keeps its number.
@@ -75,7 +75,7 @@ class Coordinator {
   // Per worker: the steps of its way through the data that have become part of the weights; and the newest
   // push of each that is not to come again, by group.
   std::vector<std::uint64_t> steps_done() const;
-  std::vector<checkpoint::Mark> marks() const;
+  std::vector<checkpoint::HighWaterMark> marks() const;
 
   // All but what the process itself knows (seconds, bytes, memory).
   wire::StatusReport report() const;
@@ -92,7 +92,7 @@ class Coordinator {
     bool counted = false;                       // the engines have it
     std::set<std::uint32_t> holders;            // servers that hold the push `holding`
     Sequence holding;
-    std::uint64_t applied = 0;   // clock of the newest push that was applied
+    std::uint64_t applied = 0;   // steps up to the newest push that was applied
     std::uint32_t underway = 0;  // samples since that push, as far as it has told
     Version became;              // which version its newest push is part of; 0 for none
     // By group:
@@ -112,14 +112,14 @@ class Coordinator {
   void enter(WorkerId id);
   using Event = std::function<std::vector<strategy::Decision>(strategy::Engine&, std::uint32_t group)>;
   // Shows every engine what has happened, in turn, and carries out what they decide.
-  void happen(const Event& event);
+  void dispatch(const Event& event);
   void carry_out(std::uint32_t group, const strategy::Apply& apply);
-  void carry_out(std::uint32_t group, const strategy::Fold& fold);
+  void carry_out(std::uint32_t group, const strategy::Accumulate& accumulate);
   void carry_out(std::uint32_t group, const strategy::Drop& drop);
   void carry_out(std::uint32_t group, const strategy::Release& release);
   void answer_released();
   void answer_observers();
-  Worker nobody() const;
+  Worker absent_worker() const;
 
   const Options options_;
   const Outbox outbox_;
@@ -140,10 +140,10 @@ class Coordinator {
     std::uint64_t samples = 0;
   };
   std::deque<LossMark> loss_marks_ = {LossMark{}};
-  LossMark folded_;  // of pushes that have been folded since the last update
+  LossMark accumulated_;  // of pushes that have been accumulated since the last update
   std::uint64_t pushes_ = 0, pulls_ = 0;
   bool resumed_ = false;  // servers have their weights from a checkpoint, and nobody is asked for any
-  std::vector<checkpoint::Mark> earlier_marks_;
+  std::vector<checkpoint::HighWaterMark> earlier_marks_;
 };
 
 }  // namespace capstan::server

@@ -59,7 +59,7 @@ Server::Server(transport::EventLoop& loop, const ServerOptions& options, std::sh
                                              },
                                              [this] { order_checkpoint(); }});
     know_strategy(options_.job.strategy);
-    in_place_ = plan_.parks_all();
+    in_place_ = spec_.workers_idle_during_update();
     if (options_.resume) begin_from(options_.resume->folder, options_.resume->manifest);
     if (options_.checkpoints.is_on()) {
       background_ = make_background();
@@ -82,12 +82,12 @@ Server::~Server() {
 // The servers' optimizer is the job's unless workers train by themselves: then it is theirs, and the servers
 // make outer steps of deltas, or have no part of their own.
 void Server::know_strategy(const std::string& spelling) {
-  plan_ = strategy::parse_plan(spelling, workers_);
-  is_local_ = plan_.first->round().is_local();
+  spec_ = strategy::parse_strategy_spec(spelling, workers_);
+  uses_local_steps_ = spec_.first->local_steps().uses_local_steps();
   auto rule = options_.optimizer;
   auto schedule = options_.schedule;
-  if (is_local_) {
-    const auto outer = plan_.first->outer().value_or(strategy::OuterStep{});
+  if (uses_local_steps_) {
+    const auto outer = spec_.first->outer().value_or(strategy::OuterStep{});
     rule = optimizer::outer(outer.rate, outer.momentum);
     schedule = {};
   }
@@ -127,7 +127,7 @@ void Server::stop() {
   if (!coordinator_) return;
   coordinator_->stop();
   // The others learn it with the answer to their next push, which may be far off here.
-  if (!is_local_) return;
+  if (!uses_local_steps_) return;
   for (auto* s : sessions_of(Role::kWorker)) s->send(wire::StopRequest{"stopped"});
 }
 
@@ -189,7 +189,7 @@ Status Server::admit(const wire::Join& join, wire::Member& member) {
     } else {
       layout = std::move(*decoded);
       try {
-        (void)plan_.groups_of(*layout);
+        (void)spec_.groups_of(*layout);
       } catch (const UserError& error) {
         return Status::refused(error.what());
       }
@@ -245,12 +245,12 @@ void Server::on_join(Session& session, const wire::Join& join) {
   joined.workers = workers_;
   joined.begin = range_.begin;
   joined.end = range_.end;
-  joined.strategy = plan_.spelling();
+  joined.strategy = spec_.spelling();
   joined.in_place = in_place_;
   joined.start = start_;
-  for (const auto& leg : legs_) joined.legs.push_back({leg.batch, leg.steps});
+  for (const auto& segment : segments_) joined.segments.push_back({segment.batch, segment.steps});
   if (options_.resume) joined.checkpoint = std::filesystem::absolute(options_.resume->folder).string();
-  if (is_local_) joined.local = local_optimizer(options_.optimizer, options_.schedule);
+  if (uses_local_steps_) joined.local = local_optimizer(options_.optimizer, options_.schedule);
   if (member.role == Role::kWorker) return welcome_worker(session, join, joined);
   if (member.role == Role::kObserver && layout_.size() > 0) joined.layout = wire::to_wire(layout_);
   session.send(joined);
@@ -263,7 +263,7 @@ void Server::welcome_worker(Session& session, const wire::Join& join, const wire
     entry = WorkerEntry{};
     entry.incarnation = join.incarnation;
     entry.arena = std::make_shared<WorkerArena>(range_, layout_.size());
-    statistics_.joined({joined.member.index});
+    buffers_.joined({joined.member.index});
     entry.settled.resize(groups());
     for (const auto& mark : marks_) {
       if (mark.worker.value == joined.member.index && mark.incarnation == join.incarnation)
@@ -272,7 +272,7 @@ void Server::welcome_worker(Session& session, const wire::Join& join, const wire
     entry.staged = std::ranges::min(entry.settled);  // what some groups lack comes again
   }
   entry.greeted = false;
-  entry.statistics.clear();
+  entry.buffers.clear();
   entry.session = &session;
   entry.staged_on = nullptr;
   if (session.shares_memory() && in_place_) {
@@ -325,7 +325,7 @@ void Server::member_gone(const wire::Member& member, Incarnation incarnation, bo
     return;
   }
   coordinator_->gone(member, lost);
-  statistics_.gone({member.index}, lost);
+  buffers_.gone({member.index}, lost);
   for (auto* s : sessions_of(Role::kServer)) s->send(wire::Gone{member, current, lost});
   forget_worker(member.index, current, lost);
   check_end();

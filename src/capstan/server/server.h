@@ -13,11 +13,11 @@
 #include "capstan/checkpoint/checkpointer.h"
 #include "capstan/checkpoint/run_checkpoints.h"
 #include "capstan/optimizer/optimizer.h"
+#include "capstan/server/buffer_aggregator.h"
 #include "capstan/server/coordinator.h"
 #include "capstan/server/leader_link.h"
 #include "capstan/server/session.h"
 #include "capstan/server/shard_executor.h"
-#include "capstan/server/statistics_book.h"
 #include "capstan/server/worker_arena.h"
 
 namespace capstan::server {
@@ -72,11 +72,11 @@ class Server final : private SessionEvents, private LeaderLink::Events {
     TimePoint broken_at;
     Incarnation incarnation;
     std::shared_ptr<WorkerArena> arena;
-    Sequence staged;                            // newest push held here
-    const Session* staged_on = nullptr;         // where it came; null after a broken connection
-    std::vector<Sequence> settled;              // by group: newest push that was applied or dropped
-    bool greeted = false;                       // has what it begins with
-    std::deque<std::vector<float>> statistics;  // on their way in
+    Sequence staged;                         // newest push held here
+    const Session* staged_on = nullptr;      // where it came; null after a broken connection
+    std::vector<Sequence> settled;           // by group: newest push that was applied or dropped
+    bool greeted = false;                    // has what it begins with
+    std::deque<std::vector<float>> buffers;  // on their way in
     bool leaving = false;
 
     // The push that is held here waits for an order.
@@ -112,14 +112,14 @@ class Server final : private SessionEvents, private LeaderLink::Events {
 
   void issue(const Order& order);  // leader: here and to every follower
   void carry_out(const wire::ApplyOrder& order);
-  void carry_out(const wire::FoldOrder& order);
+  void carry_out(const wire::AccumulateOrder& order);
   void carry_out(const wire::DropOrder& order);
   void carry_out(const wire::DeliverOrder& order);
   void deliver_to_worker(WorkerEntry& worker, const wire::Weights& reply);
   void deliver_to_observer(const wire::Member& member, const wire::Weights& reply);
   void make_shard();
   void know_strategy(const std::string& strategy);
-  std::uint32_t groups() const { return static_cast<std::uint32_t>(plan_.groups.size()) + 1; }
+  std::uint32_t groups() const { return static_cast<std::uint32_t>(spec_.groups.size()) + 1; }
   WorkerEntry* holder_of(WorkerId worker, Sequence sequence);  // null where the push is not here
   void settle(WorkerId worker, Sequence sequence, std::uint32_t group);
 
@@ -133,14 +133,14 @@ class Server final : private SessionEvents, private LeaderLink::Events {
   void note_update(Version version);             // leader: is a checkpoint due?
   void plan_checkpoint();
   void order_checkpoint();
-  void hand_over_statistics();
+  void hand_over_buffers();
   std::unique_ptr<checkpoint::Background> make_background();
   void carry_out(const wire::CheckpointOrder& order);
   std::shared_ptr<checkpoint::Snapshot> snapshot_memory() const;  // null where there is none
   void written_part(const wire::CheckpointWritten& written);      // of this server
   void checkpoint_done();
   void mark_end(Outcome outcome);
-  void take_statistics(Session& session);
+  void take_buffers(Session& session);
   void greet(WorkerEntry& worker);
   void tick();
   void check_silence(TimePoint now);
@@ -162,24 +162,25 @@ class Server final : private SessionEvents, private LeaderLink::Events {
   ServerId index_;
   std::uint32_t servers_ = 1, workers_ = 1;
   bool joined_ = false;  // a follower has found its leader
-  strategy::Plan plan_;
-  bool is_local_ = false;  // workers train by themselves
+  strategy::StrategySpec spec_;
+  bool uses_local_steps_ = false;  // workers train by themselves
   bool in_place_ = false;
   bool initialized_ = false;
-  bool has_folded_ = false;  // there is a sum
+  bool has_accumulated_ = false;  // there is a sum
   transport::Segment weights_;
   std::unique_ptr<ShardExecutor> executor_;
 
-  std::vector<DataLeg> legs_;  // the way through the data before this job
-  Version start_;              // with which it began
+  std::vector<DataSegment> segments_;  // the way through the data before this job
+  Version start_;                      // with which it began
   std::optional<wire::DataSource> data_;
-  StatisticsBook statistics_;                               // leader only
+  BufferAggregator buffers_;                                // leader only
   std::unique_ptr<checkpoint::Background> background_;      // writes; made when first needed
   std::unique_ptr<checkpoint::Checkpointer> checkpointer_;  // leader only, where there are checkpoints
   bool checkpoint_due_ = false;
-  std::uint64_t statistics_asked_ = 0;  // times, for checkpoints
-  std::optional<std::vector<float>> checkpoint_statistics_;
-  std::vector<checkpoint::Mark> marks_;  // of the checkpoint this job began from, for the groups of now
+  std::uint64_t buffers_asked_ = 0;  // times, for checkpoints
+  std::optional<std::vector<float>> checkpoint_buffers_;
+  std::vector<checkpoint::HighWaterMark>
+      marks_;  // of the checkpoint this job began from, for the groups of now
 
   std::list<std::unique_ptr<Session>> sessions_;
   std::map<std::uint32_t, WorkerEntry> entries_;  // workers by rank

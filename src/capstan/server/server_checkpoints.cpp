@@ -13,8 +13,8 @@ using wire::Role;
 
 namespace {
 
-Result<FlatLayout> statistics_of(const wire::Join& join) {
-  return join.statistics.empty() ? FlatLayout() : wire::from_wire(join.statistics);
+Result<FlatLayout> buffers_of(const wire::Join& join) {
+  return join.buffers.empty() ? FlatLayout() : wire::from_wire(join.buffers);
 }
 
 }  // namespace
@@ -36,7 +36,7 @@ void Server::begin_from(const std::filesystem::path& folder, const checkpoint::M
   const auto state = executor_->shard().mutable_state();
   for (std::size_t i = 0; i < state.size(); ++i) arrays.push_back({names[i], state[i]});
   start_ = from.version;
-  marks_ = from.marks_of(plan_.group_names());
+  marks_ = from.marks_of(spec_.group_names());
   if (!coordinator_) {
     // Off the loop: the leader takes a server that says nothing while it reads a large model for lost.
     background_ = make_background();
@@ -50,11 +50,11 @@ void Server::begin_from(const std::filesystem::path& folder, const checkpoint::M
   }
   checkpoint::load(folder, from, range_, arrays);
   initialized_ = true;
-  legs_ = from.legs;
+  segments_ = from.segments;
   if (from.samples > 0) data_ = wire::DataSource{from.samples, from.seed, 0};
-  if (!from.statistics.empty())
-    statistics_.restore(FlatLayout(from.statistics), checkpoint::load_statistics(folder, from));
-  coordinator_->resume(from.versions_of(plan_.group_names()), marks_);
+  if (!from.buffers.empty())
+    buffers_.restore(FlatLayout(from.buffers), checkpoint::load_buffers(folder, from));
+  coordinator_->resume(from.versions_of(spec_.group_names()), marks_);
   coordinator_->initialized(ServerId{0});
 }
 
@@ -65,9 +65,9 @@ void Server::cannot_begin(const std::string& error) {
 
 // Workers of one job share one training set; a checkpoint's position is a position in the same one.
 Status Server::check_data(const wire::Join& join) const {
-  const auto statistics = statistics_of(join);
-  if (!statistics) return statistics.status();
-  if (const auto difference = statistics_.difference(*statistics); !difference.empty())
+  const auto buffers = buffers_of(join);
+  if (!buffers) return buffers.status();
+  if (const auto difference = buffers_.difference(*buffers); !difference.empty())
     return Status::refused("the worker's buffers differ from the job's (here): " + difference);
   auto data = data_.value_or(join.data);
   if (data.batch == 0) data.batch = join.data.batch;
@@ -81,22 +81,22 @@ Status Server::check_data(const wire::Join& join) const {
 
 // Apart from the check: whoever is refused for another reason must not decide what the job trains on.
 void Server::agree_on_data(const wire::Join& join) {
-  statistics_.agree(*statistics_of(join));
+  buffers_.agree(*buffers_of(join));
   data_ = join.data;
 }
 
 void Server::greet(WorkerEntry& worker) {
-  if (std::exchange(worker.greeted, true) || statistics_.newest().empty()) return;
-  const auto values = std::make_shared<std::vector<float>>(statistics_.newest());
-  worker.session->send(wire::Statistics{}, *values, [values](Status) {});
+  if (std::exchange(worker.greeted, true) || buffers_.newest().empty()) return;
+  const auto values = std::make_shared<std::vector<float>>(buffers_.newest());
+  worker.session->send(wire::Buffers{}, *values, [values](Status) {});
 }
 
-void Server::take_statistics(Session& session) {
-  auto& arrived = entries_.at(session.member()->index).statistics;
+void Server::take_buffers(Session& session) {
+  auto& arrived = entries_.at(session.member()->index).buffers;
   if (arrived.empty()) return;  // a job without any
   auto values = std::move(arrived.front());
   arrived.pop_front();
-  statistics_.told({session.member()->index}, std::move(values));
+  buffers_.told({session.member()->index}, std::move(values));
 }
 
 // ---- writing one ----
@@ -105,27 +105,27 @@ void Server::note_update(Version version) {
   if (checkpointer_ && !checkpoint_due_ && checkpointer_->is_due(version)) plan_checkpoint();
 }
 
-// Statistics are asked for at once: the weights of this version, which go out next, bring the question. The
+// Buffers are asked for at once: the weights of this version, which go out next, bring the question. The
 // order itself follows behind them, so that no worker waits for the copy.
 void Server::plan_checkpoint() {
   checkpoint_due_ = true;
-  checkpoint_statistics_.reset();
-  statistics_.want([this, number = ++statistics_asked_](std::vector<float> mean) {
-    if (number != statistics_asked_) return;
-    checkpoint_statistics_ = std::move(mean);
-    hand_over_statistics();
+  checkpoint_buffers_.reset();
+  buffers_.want([this, number = ++buffers_asked_](std::vector<float> mean) {
+    if (number != buffers_asked_) return;
+    checkpoint_buffers_ = std::move(mean);
+    hand_over_buffers();
   });
 }
 
-void Server::hand_over_statistics() {
-  if (checkpoint_due_ || !checkpoint_statistics_) return;
-  checkpointer_->take_statistics(statistics_.layout(), std::move(*checkpoint_statistics_));
-  checkpoint_statistics_.reset();
+void Server::hand_over_buffers() {
+  if (checkpoint_due_ || !checkpoint_buffers_) return;
+  checkpointer_->take_buffers(buffers_.layout(), std::move(*checkpoint_buffers_));
+  checkpoint_buffers_.reset();
 }
 
 std::vector<std::string> Server::state_names() const {
   auto names = optimizer_->state_names();
-  if (plan_.needs_mean_square()) names.push_back("mean_square");
+  if (spec_.needs_mean_square()) names.push_back("mean_square");
   return names;
 }
 
@@ -133,7 +133,7 @@ checkpoint::Manifest Server::manifest() const {
   checkpoint::Manifest m;
   m.version = coordinator_->version();
   m.parameters = layout_.tensors();
-  m.strategy = plan_.spelling();
+  m.strategy = spec_.spelling();
   m.optimizer = std::string(optimizer::name(options_.optimizer.kind));
   m.state = state_names();
   m.schedule = options_.schedule.text();
@@ -141,11 +141,11 @@ checkpoint::Manifest Server::manifest() const {
   if (data_) m.samples = data_->samples, m.seed = data_->seed;
   m.trained_samples =
       (options_.resume ? options_.resume->manifest.trained_samples : 0) + coordinator_->report().samples;
-  m.legs = legs_;
-  if (data_ && data_->batch > 0) m.legs.push_back({data_->batch, coordinator_->steps_done()});
+  m.segments = segments_;
+  if (data_ && data_->batch > 0) m.segments.push_back({data_->batch, coordinator_->steps_done()});
   m.marks = coordinator_->marks();
   const auto versions = coordinator_->versions();
-  const auto names = plan_.group_names();
+  const auto names = spec_.group_names();
   for (std::size_t g = 0; groups() > 1 && g < names.size(); ++g) m.groups.push_back({names[g], versions[g]});
   return m;
 }
@@ -156,7 +156,7 @@ void Server::order_checkpoint() {
                                     std::filesystem::absolute(checkpointer_->begin(manifest(), servers_))};
   for (auto* s : sessions_of(Role::kServer)) s->send(order);
   carry_out(order);
-  hand_over_statistics();
+  hand_over_buffers();
 }
 
 std::unique_ptr<checkpoint::Background> Server::make_background() {

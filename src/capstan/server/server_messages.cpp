@@ -11,13 +11,13 @@ using wire::Role;
 
 void Server::make_shard() {
   range_ = placement::split(layout_.size(), servers_)[index_.value];
-  const auto parts = placement::group_ranges(layout_, plan_.groups_of(layout_), groups(), range_);
+  const auto parts = placement::group_ranges(layout_, spec_.groups_of(layout_), groups(), range_);
   const auto bytes = std::max<std::size_t>(range_.size() * sizeof(float), sizeof(float));
   weights_ = transport::Segment::create(bytes, transport::Segment::PeerMay::kRead);
   executor_ = std::make_unique<ShardExecutor>(
       loop_,
       std::make_unique<store::DenseShard>(weights_.floats().first(range_.size()), *optimizer_,
-                                          plan_.needs_mean_square(), parts),
+                                          spec_.needs_mean_square(), parts),
       options_.threads, options_.inline_elements);
 }
 
@@ -44,9 +44,9 @@ transport::Placement Server::on_payload(Session& session, const wire::Message& m
   using transport::Placement;
   const auto member = *session.member();
   if (!entry_of(member)) return Placement::refuse();
-  if (std::holds_alternative<wire::Statistics>(message)) {
-    if (!coordinator_ || bytes != statistics_.layout().size() * sizeof(float)) return Placement::refuse();
-    auto& arriving = entries_.at(member.index).statistics.emplace_back(statistics_.layout().size());
+  if (std::holds_alternative<wire::Buffers>(message)) {
+    if (!coordinator_ || bytes != buffers_.layout().size() * sizeof(float)) return Placement::refuse();
+    auto& arriving = entries_.at(member.index).buffers.emplace_back(buffers_.layout().size());
     return Placement::receive(std::as_writable_bytes(std::span(arriving)));
   }
   if (bytes != range_.size() * sizeof(float)) return Placement::refuse();
@@ -150,8 +150,8 @@ Status Server::take(Session& session, const wire::Initialize&, std::size_t paylo
 
 Status Server::take_as_leader(Session& session, const wire::Message& message) {
   const auto member = *session.member();
-  if (std::holds_alternative<wire::Statistics>(message) && member.role == Role::kWorker) {
-    take_statistics(session);
+  if (std::holds_alternative<wire::Buffers>(message) && member.role == Role::kWorker) {
+    take_buffers(session);
     return Status::ok();
   }
   if (const auto* progress = std::get_if<wire::Progress>(&message);
@@ -211,7 +211,7 @@ void Server::issue(const Order& order) {
 
 void Server::on_leader_order(const wire::Message& order) {
   if (const auto* apply = std::get_if<wire::ApplyOrder>(&order)) return carry_out(*apply);
-  if (const auto* fold = std::get_if<wire::FoldOrder>(&order)) return carry_out(*fold);
+  if (const auto* accumulate = std::get_if<wire::AccumulateOrder>(&order)) return carry_out(*accumulate);
   if (const auto* drop = std::get_if<wire::DropOrder>(&order)) return carry_out(*drop);
   if (const auto* deliver = std::get_if<wire::DeliverOrder>(&order)) return carry_out(*deliver);
   if (const auto* save = std::get_if<wire::CheckpointOrder>(&order)) return carry_out(*save);
@@ -246,15 +246,15 @@ void Server::carry_out(const wire::ApplyOrder& order) {
     owners.push_back(worker->arena);
     owners.push_back(base);
   }
-  if ((contributions.empty() && !order.folded) || (order.folded && !has_folded_))
+  if ((contributions.empty() && !order.accumulated) || (order.accumulated && !has_accumulated_))
     return on_leader_lost(Status::malformed("it ordered an update of nothing"));
   const UpdateRule rule{order.rule, order.rate, order.strength};
   const bool adapts = rule.kind == UpdateRule::Kind::kCompensateAdaptive;
   const bool compensates = adapts || rule.kind == UpdateRule::Kind::kCompensate;
-  if ((compensates && contributions.size() != 1) || (adapts && !plan_.needs_mean_square()))
+  if ((compensates && contributions.size() != 1) || (adapts && !spec_.needs_mean_square()))
     return on_leader_lost(Status::malformed("it ordered an update that this job's strategy does not make"));
-  executor_->apply(order.group, {order.before, order.scheduled}, rule, std::move(contributions), order.folded,
-                   std::move(owners), [this, order] {
+  executor_->apply(order.group, {order.before, order.scheduled}, rule, std::move(contributions),
+                   order.accumulated, std::move(owners), [this, order] {
                      last_update_at_ = SteadyClock::now();
                      for (const auto& c : order.contributions) settle(c.worker, c.sequence, order.group);
                      if (coming_) end_when_idle(*coming_);
@@ -262,14 +262,14 @@ void Server::carry_out(const wire::ApplyOrder& order) {
   if (order.group == 0) note_update({order.before.value + 1});
 }
 
-void Server::carry_out(const wire::FoldOrder& order) {
+void Server::carry_out(const wire::AccumulateOrder& order) {
   if (groups() > 1) return on_leader_lost(Status::malformed("it folds a push of a job with groups"));
   const auto& c = order.contribution;
   const auto* worker = holder_of(c.worker, c.sequence);
-  if (!worker || (!has_folded_ && !order.first))
+  if (!worker || (!has_accumulated_ && !order.first))
     return on_leader_lost(Status::malformed("it folds a push that is not here"));
-  has_folded_ = true;
-  executor_->fold({worker->arena->gradients().data(), c.factor}, order.first, worker->arena, [this, c] {
+  has_accumulated_ = true;
+  executor_->accumulate({worker->arena->gradients().data(), c.factor}, order.first, worker->arena, [this, c] {
     settle(c.worker, c.sequence, 0);
     if (coming_) end_when_idle(*coming_);
   });
@@ -291,7 +291,7 @@ void Server::carry_out(const wire::DeliverOrder& order) {
     auto reply = order.reply;
     if (coordinator_) {
       greet(entry->second);
-      reply.statistics = statistics_.wants({order.member.index});
+      reply.buffers = buffers_.wants({order.member.index});
     }
     deliver_to_worker(entry->second, reply);
   }
@@ -327,11 +327,11 @@ void Server::deliver_to_observer(const wire::Member& member, const wire::Weights
   executor_->deliver(copy->data(), copy, [this, member, copy, reply] {
     if (auto* session = session_of(member)) session->send(reply, *copy, [copy](Status) {});
   });
-  if (!coordinator_ || statistics_.is_empty()) return;
-  statistics_.want([this, member, request = reply.request](std::vector<float> mean) {
+  if (!coordinator_ || buffers_.is_empty()) return;
+  buffers_.want([this, member, request = reply.request](std::vector<float> mean) {
     const auto values = std::make_shared<std::vector<float>>(std::move(mean));
     if (auto* session = session_of(member))
-      session->send(wire::Statistics{request}, *values, [values](Status) {});
+      session->send(wire::Buffers{request}, *values, [values](Status) {});
   });
 }
 

@@ -16,13 +16,13 @@ ShardExecutor::ShardExecutor(transport::EventLoop& loop, std::unique_ptr<store::
   kernels::flush_denormals_on_this_thread();
 }
 
-void ShardExecutor::apply(std::size_t group, const optimizer::Moment& moment, const UpdateRule& rule,
-                          std::vector<optimizer::Contribution> contributions, bool folded,
+void ShardExecutor::apply(std::size_t group, const optimizer::UpdateIndex& index, const UpdateRule& rule,
+                          std::vector<optimizer::Contribution> contributions, bool accumulated,
                           std::vector<KeepAlive> owners, Done done) {
-  if (folded) contributions.push_back(shard_->sum());
+  if (accumulated) contributions.push_back(shard_->sum());
   queue_.push_back({.kind = Operation::Kind::kApply,
                     .group = group,
-                    .moment = moment,
+                    .index = index,
                     .rule = rule,
                     .contributions = std::move(contributions),
                     .owners = std::move(owners),
@@ -30,10 +30,10 @@ void ShardExecutor::apply(std::size_t group, const optimizer::Moment& moment, co
   pump();
 }
 
-void ShardExecutor::fold(const optimizer::Contribution& contribution, bool first, KeepAlive owner,
-                         Done done) {
+void ShardExecutor::accumulate(const optimizer::Contribution& contribution, bool first, KeepAlive owner,
+                               Done done) {
   shard_->make_sum();
-  queue_.push_back({.kind = Operation::Kind::kFold,
+  queue_.push_back({.kind = Operation::Kind::kAccumulate,
                     .first = first,
                     .contributions = {contribution},
                     .owners = {std::move(owner)},
@@ -83,10 +83,10 @@ void ShardExecutor::run_piece(const Pass& pass, std::size_t chunk) {
   const auto& first = pass.operations.front();
   switch (first.kind) {
     case Operation::Kind::kApply:
-      return shard_->apply_chunk(chunk, first.moment, first.contributions, pass.destinations, first.rule,
+      return shard_->apply_chunk(chunk, first.index, first.contributions, pass.destinations, first.rule,
                                  first.group);
-    case Operation::Kind::kFold:
-      return shard_->fold_chunk(chunk, first.contributions[0], first.first);
+    case Operation::Kind::kAccumulate:
+      return shard_->accumulate_chunk(chunk, first.contributions[0], first.first);
     case Operation::Kind::kDeliver:
       return shard_->copy_chunk(chunk, pass.destinations);
     case Operation::Kind::kSave:

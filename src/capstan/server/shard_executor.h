@@ -28,13 +28,13 @@ class ShardExecutor {
   ShardExecutor(transport::EventLoop& loop, std::unique_ptr<store::DenseShard> shard, unsigned threads,
                 std::size_t inline_elements = kInlineElements);
 
-  // Makes one update of one group by a rule, with `folded` of what was folded too. The contributions are read
-  // until `done` runs.
-  void apply(std::size_t group, const optimizer::Moment& moment, const UpdateRule& rule,
-             std::vector<optimizer::Contribution> contributions, bool folded, std::vector<KeepAlive> owners,
-             Done done);
+  // Makes one update of one group by a rule, with `accumulated` of what was accumulated too. The
+  // contributions are read until `done` runs.
+  void apply(std::size_t group, const optimizer::UpdateIndex& index, const UpdateRule& rule,
+             std::vector<optimizer::Contribution> contributions, bool accumulated,
+             std::vector<KeepAlive> owners, Done done);
   // Adds a contribution to the sum for the next update that takes it, or begins a new one with it.
-  void fold(const optimizer::Contribution& contribution, bool first, KeepAlive owner, Done done);
+  void accumulate(const optimizer::Contribution& contribution, bool first, KeepAlive owner, Done done);
   // Copies the weights, as they are after all that was given before, to `destination`; null copies nothing.
   void deliver(float* destination, KeepAlive owner, Done done);
 
@@ -55,19 +55,19 @@ class ShardExecutor {
 
  private:
   struct Operation {
-    enum class Kind { kApply, kFold, kDeliver, kSave };
+    enum class Kind { kApply, kAccumulate, kDeliver, kSave };
     Kind kind = Kind::kApply;
     std::size_t group = 0;
-    optimizer::Moment moment = Version{};
+    optimizer::UpdateIndex index = Version{};
     UpdateRule rule = {};
-    bool first = false;  // of a fold: it begins a new sum
+    bool first = false;  // of a accumulate: it begins a new sum
     std::vector<optimizer::Contribution> contributions = {};
     std::vector<float*> destinations = {};
     std::vector<KeepAlive> owners = {};
     Done done = {};
   };
   // What runs as one pass over the shard: at most one update, and the deliveries right behind it unless the
-  // update is of one group of several; or a fold; or a save, for which nobody is to wait.
+  // update is of one group of several; or a accumulate; or a save, for which nobody is to wait.
   struct Pass {
     std::vector<Operation> operations;
     std::vector<float*> destinations;

@@ -30,7 +30,7 @@ std::optional<Cluster> freed(const Cluster& cluster, Limit limit, const Predicti
       return c;
     case Limit::kOwnLinks:
       // Half as fast a link hurts, but what takes longer is to be named.
-      if (p.part(Spent::kOwnLink) <= p.part(Spent::kCompute)) return {};
+      if (p.part(TimeCategory::kOwnLink) <= p.part(TimeCategory::kCompute)) return {};
       c.server_bandwidth = c.server_bandwidth.value_or(c.bandwidth);
       c.bandwidth = Cluster::kUnlimited;
       c.latency = 0;
@@ -40,12 +40,12 @@ std::optional<Cluster> freed(const Cluster& cluster, Limit limit, const Predicti
       c.memory_rate = Cluster::kUnlimited;
       return c;
     case Limit::kOthers:
-      if (p.part(Spent::kOthers) + p.part(Spent::kDown) == 0) return {};
+      if (p.part(TimeCategory::kOthers) + p.part(TimeCategory::kDown) == 0) return {};
       c.compute = Distribution::constant(c.compute.mean());
       c.slowness.clear();
       return c;
     case Limit::kCores:
-      if (!c.machine || p.part(Spent::kCores) == 0) return {};
+      if (!c.machine || p.part(TimeCategory::kCores) == 0) return {};
       c.machine->cores = Cluster::kUnlimited;
       return c;
     case Limit::kFailures:
@@ -73,12 +73,13 @@ std::string description(Limit limit, const Cluster& c, const Prediction& p) {
                          percent(p.outgoing));
     }
     case Limit::kOwnLinks:
-      return fmt::format("the workers' own links ({} of their time)", percent(p.part(Spent::kOwnLink)));
+      return fmt::format("the workers' own links ({} of their time)",
+                         percent(p.part(TimeCategory::kOwnLink)));
     case Limit::kUpdates:
       return fmt::format("the servers' updates ({} busy)", percent(p.updating));
     case Limit::kOthers:
       return fmt::format("slower workers, for whom others wait {} of their time",
-                         percent(p.part(Spent::kOthers)));
+                         percent(p.part(TimeCategory::kOthers)));
     case Limit::kCores:
       return fmt::format("the machine's {:g} cores ({} busy)", c.machine->cores, percent(p.cores));
     case Limit::kFailures:
@@ -86,7 +87,7 @@ std::string description(Limit limit, const Cluster& c, const Prediction& p) {
     case Limit::kComputing:
       break;
   }
-  const auto computing = percent(p.part(Spent::kCompute));
+  const auto computing = percent(p.part(TimeCategory::kCompute));
   if (c.machine && p.cores > kFull)
     return fmt::format("computing ({} of the workers' time), which takes all {:g} cores", computing,
                        c.machine->cores);

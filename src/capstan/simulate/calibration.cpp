@@ -8,7 +8,7 @@
 #include <toml++/toml.h>
 
 #include "capstan/base/user_error.h"
-#include "capstan/strategy/plan.h"
+#include "capstan/strategy/strategy_spec.h"
 
 namespace capstan::simulate {
 namespace {
@@ -83,7 +83,8 @@ Calibration Calibration::read(const std::filesystem::path& run) {
   const double updates = number("steps") - number("resumed_from");
   if (out.workers == 1 && out.strategy != "single" && updates > 0) {
     // Steps are those of the default, where tensors were in groups.
-    const double pushes = updates * strategy::parse_plan(out.strategy, 1).first->pushes_per_update(1);
+    const double pushes =
+        updates * strategy::parse_strategy_spec(out.strategy, 1).first->pushes_per_update(1);
     out.exchange = number("communication_seconds") / pushes;
     out.elements = static_cast<std::uint64_t>(std::llround(number("bytes_pushed") / pushes / sizeof(float)));
   }

@@ -5,23 +5,23 @@
 
 namespace capstan::simulate {
 
-const char* name(Spent what) {
+const char* name(TimeCategory what) {
   switch (what) {
-    case Spent::kCompute:
+    case TimeCategory::kCompute:
       return "compute";
-    case Spent::kCores:
+    case TimeCategory::kCores:
       return "cores";
-    case Spent::kOwnLink:
+    case TimeCategory::kOwnLink:
       return "own_link";
-    case Spent::kServerLink:
+    case TimeCategory::kServerLink:
       return "server_link";
-    case Spent::kUpdate:
+    case TimeCategory::kUpdate:
       return "update";
-    case Spent::kOthers:
+    case TimeCategory::kOthers:
       return "others";
-    case Spent::kDown:
+    case TimeCategory::kDown:
       return "down";
-    case Spent::kCount:
+    case TimeCategory::kCount:
       break;
   }
   return "";

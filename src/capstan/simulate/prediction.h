@@ -9,7 +9,7 @@
 namespace capstan::simulate {
 
 // What a worker's time goes into.
-enum class Spent : std::uint8_t {
+enum class TimeCategory : std::uint8_t {
   kCompute,
   kCores,       // computing more slowly, since others need the cores too
   kOwnLink,     // its bytes and the way, were it alone
@@ -19,8 +19,8 @@ enum class Spent : std::uint8_t {
   kDown,
   kCount
 };
-inline constexpr std::size_t kSpentCount = static_cast<std::size_t>(Spent::kCount);
-const char* name(Spent what);
+inline constexpr std::size_t kTimeCategories = static_cast<std::size_t>(TimeCategory::kCount);
+const char* name(TimeCategory what);
 
 // How often a push was so many updates old when it was applied; index by updates.
 using Histogram = std::vector<std::uint64_t>;
@@ -50,9 +50,9 @@ struct Prediction {
 
   // Busy parts, 0 to 1: of the server with the largest shard; cores of the machine, where it is one.
   double incoming = 0, outgoing = 0, updating = 0, cores = 0;
-  std::array<double, kSpentCount> spent{};  // parts of workers' time, 1 in all
+  std::array<double, kTimeCategories> spent{};  // parts of workers' time, 1 in all
 
-  double part(Spent what) const { return spent[static_cast<std::size_t>(what)]; }
+  double part(TimeCategory what) const { return spent[static_cast<std::size_t>(what)]; }
 };
 
 }  // namespace capstan::simulate

@@ -37,7 +37,7 @@ struct Event {
   double time;
   std::uint64_t order;  // of events of the same time: the one that was foreseen first
   std::uint32_t worker;
-  std::uint32_t life;  // of the worker; what an earlier life foresaw does not happen
+  std::uint32_t incarnation;  // of the worker; what an earlier incarnation foresaw does not happen
   Happens what;
 };
 
@@ -77,7 +77,7 @@ struct Worker {
 
   Random random;
   Phase phase = Phase::kComputing;
-  std::uint32_t life = 0;
+  std::uint32_t incarnation = 0;
   double since = 0;     // begin of the phase
   double released = 0;  // kReceiving: when the work of servers before it was done
   double slowness = 1;
@@ -92,7 +92,7 @@ class Simulation {
   Simulation(const Cluster& cluster, std::unique_ptr<strategy::Strategy> strategy)
       : c_(cluster),
         engine_(std::move(strategy), {}, [this] { return clock_; }),
-        round_(engine_.strategy().round()),
+        local_steps_(engine_.strategy().local_steps()),
         spelling_(engine_.strategy().spelling()) {
     // Servers are alike and get their parts of every push at the same time, so the one with most to do
     // stands for all.
@@ -103,14 +103,14 @@ class Simulation {
     server_seconds_ = shard_bytes_ / c_.server_bandwidth.value_or(c_.bandwidth);
     if (c_.machine) {
       cores_.emplace(c_.machine->cores, c_.memory_rate);
-      in_place_ = engine_.strategy().parks_all(c_.workers);
+      in_place_ = engine_.strategy().workers_idle_during_update(c_.workers);
     }
-    if (!round_.is_local())
+    if (!local_steps_.uses_local_steps())
       steps_ = 1;
-    else if (round_.epochs == 0)
-      steps_ = round_.steps;
+    else if (local_steps_.epochs == 0)
+      steps_ = local_steps_.steps;
     else
-      steps_ = round_.epochs * ((c_.samples + batches() - 1) / batches());
+      steps_ = local_steps_.epochs * ((c_.samples + batches() - 1) / batches());
   }
 
   Prediction run(const Watch& watch) {
@@ -130,7 +130,7 @@ class Simulation {
   // ---- the queue of events ----
 
   void foresee(double time, std::uint32_t worker, Happens what) {
-    queue_.push_back({time, ++order_, worker, workers_[worker].life, what});
+    queue_.push_back({time, ++order_, worker, workers_[worker].incarnation, what});
     std::push_heap(queue_.begin(), queue_.end(), Later());
   }
 
@@ -162,12 +162,12 @@ class Simulation {
       const auto event = queue_.back();
       queue_.pop_back();
       set_clock(event.time);
-      if (event.life == workers_[event.worker].life) happen(event);
+      if (event.incarnation == workers_[event.worker].incarnation) dispatch(event);
     }
     return true;
   }
 
-  void happen(const Event& event) {
+  void dispatch(const Event& event) {
     switch (event.what) {
       case Happens::kComputed:
         return computed(event.worker);
@@ -184,7 +184,7 @@ class Simulation {
     }
   }
 
-  // ---- the life of a worker ----
+  // ---- one worker, from start to end ----
 
   void begin() {
     workers_.reserve(c_.workers);
@@ -265,7 +265,7 @@ class Simulation {
       throw UserError(fmt::format(
           "--failures: a worker fails every {} in the mean, which is sooner than it finishes a round",
           time_text(1 / c_.failures)));
-    ++worker.life;
+    ++worker.incarnation;
     worker.phase = Phase::kDown;
     worker.since = now_;
     foresee(now_ + c_.detection, w, Happens::kNoticed);
@@ -292,19 +292,19 @@ class Simulation {
   // Every contribution is read once, weights and the optimizer's state are read and written.
   void carry_out(const strategy::Apply& apply) {
     for (const auto& merge : apply.merged) count(workers_[merge.worker.value].version, apply.before);
-    if (apply.folded) {
-      for (const auto version : folded_) count(version, apply.before);
-      folded_.clear();
+    if (apply.accumulated) {
+      for (const auto version : accumulated_) count(version, apply.before);
+      accumulated_.clear();
     }
     const bool moves = apply.rule.kind == UpdateRule::Kind::kMove;
-    const double read = static_cast<double>(apply.merged.size()) + (apply.folded ? 1 : 0);
+    const double read = static_cast<double>(apply.merged.size()) + (apply.accumulated ? 1 : 0);
     const double in_place = moves ? (apply.rule.strength == 0 ? 1 : 2) : 2 * (1 + c_.state_tensors);
     work(read + in_place);
   }
 
-  void carry_out(const strategy::Fold& fold) {
-    folded_.push_back(workers_[fold.worker.value].version);
-    work(fold.first ? 2 : 3);
+  void carry_out(const strategy::Accumulate& accumulate) {
+    accumulated_.push_back(workers_[accumulate.worker.value].version);
+    work(accumulate.first ? 2 : 3);
   }
 
   void carry_out(const strategy::Drop&) { ++p_.dropped; }
@@ -318,7 +318,7 @@ class Simulation {
     worker.next_version = release.version;
     if (cores_) {
       if (!in_place_) work(2);  // copied into the worker's memory
-      orders_.push_back({0, release.worker.value, worker.life});
+      orders_.push_back({0, release.worker.value, worker.incarnation});
       serve();
     } else {
       deliver(release.worker.value, std::max(now_, server_free_));
@@ -355,7 +355,7 @@ class Simulation {
         serving_ = true;
         serving_since_ = now_;
         cores_->begin(kServerTask, now_, order.work, 1, c_.memory_rate);
-      } else if (workers_[order.worker].life == order.life &&
+      } else if (workers_[order.worker].incarnation == order.incarnation &&
                  workers_[order.worker].phase == Phase::kQueued) {
         deliver(order.worker, now_);
       }
@@ -384,35 +384,35 @@ class Simulation {
 
   // ---- where the time went ----
 
-  void book(Spent what, double spent) { p_.spent[static_cast<std::size_t>(what)] += spent; }
+  void book(TimeCategory what, double spent) { p_.spent[static_cast<std::size_t>(what)] += spent; }
 
   // What the worker has spent since its phase began.
   void book_phase(const Worker& worker, std::uint32_t w) {
     const double spent = now_ - worker.since;
     const auto on_the_way = [&](double took, double bytes_seconds) {
       const double own = std::min(took, c_.latency + bytes_seconds);
-      book(Spent::kOwnLink, own);
-      book(Spent::kServerLink, took - own);
+      book(TimeCategory::kOwnLink, own);
+      book(TimeCategory::kServerLink, took - own);
     };
     switch (worker.phase) {
       case Phase::kComputing: {
         const double alone = cores_ ? std::min(spent, cores_->done(w, now_)) : spent;
-        book(Spent::kCompute, alone);
-        return book(Spent::kCores, spent - alone);
+        book(TimeCategory::kCompute, alone);
+        return book(TimeCategory::kCores, spent - alone);
       }
       case Phase::kSending:
         return on_the_way(spent, own_seconds_);
       case Phase::kWaiting:
-        return book(Spent::kOthers, spent);
+        return book(TimeCategory::kOthers, spent);
       case Phase::kQueued:
-        return book(Spent::kUpdate, spent);
+        return book(TimeCategory::kUpdate, spent);
       case Phase::kReceiving: {
         const double queued = std::clamp(worker.released - worker.since, 0.0, spent);
-        book(Spent::kUpdate, queued);
+        book(TimeCategory::kUpdate, queued);
         return on_the_way(spent - queued, in_place_ ? 0 : own_seconds_);
       }
       case Phase::kDown:
-        return book(Spent::kDown, spent);
+        return book(TimeCategory::kDown, spent);
     }
   }
 
@@ -442,7 +442,7 @@ class Simulation {
   double now_ = 0;
   TimePoint clock_{};  // the same for the engine
   strategy::Engine engine_;
-  const strategy::Round round_;
+  const strategy::LocalSteps local_steps_;
   const std::string spelling_;
   std::uint64_t steps_ = 1;  // that a worker computes in a round
   double model_bytes_ = 0, shard_bytes_ = 0;
@@ -454,11 +454,11 @@ class Simulation {
   std::uint64_t order_ = 0;
   Link incoming_, outgoing_;
   double server_free_ = 0, server_busy_ = 0;
-  std::vector<Version> folded_;  // what the pushes in the servers' sum were made on
+  std::vector<Version> accumulated_;  // what the pushes in the servers' sum were made on
 
   struct Order {
     double work;  // 0: a release
-    std::uint32_t worker, life;
+    std::uint32_t worker, incarnation;
   };
   std::optional<SharedCores> cores_;
   std::deque<Order> orders_;

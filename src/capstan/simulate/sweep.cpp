@@ -55,9 +55,11 @@ double speed_alone(const Cluster& cluster, const std::string& strategy) {
     alone = strategy::parse(strategy, 1);
   } catch (const UserError&) {
     // Its options need more than one; alone, what counts is how often it pushes.
-    const auto round = strategy::parse(strategy, cluster.workers)->round();
-    alone = strategy::parse(
-        round.is_local() ? fmt::format("local-sgd:{}", std::max<std::uint64_t>(1, round.steps)) : "sync", 1);
+    const auto round = strategy::parse(strategy, cluster.workers)->local_steps();
+    alone = strategy::parse(round.uses_local_steps()
+                                ? fmt::format("local-sgd:{}", std::max<std::uint64_t>(1, round.steps))
+                                : "sync",
+                            1);
   }
   return simulate(c, std::move(alone)).samples_per_second;
 }

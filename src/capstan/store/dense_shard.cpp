@@ -62,7 +62,7 @@ Range DenseShard::chunk(std::size_t index) const {
   return whole_[index];
 }
 
-void DenseShard::apply_chunk(std::size_t chunk, const optimizer::Moment& moment,
+void DenseShard::apply_chunk(std::size_t chunk, const optimizer::UpdateIndex& index,
                              std::span<const optimizer::Contribution> contributions,
                              std::span<float* const> destinations, const UpdateRule& rule,
                              std::size_t group) {
@@ -74,13 +74,13 @@ void DenseShard::apply_chunk(std::size_t chunk, const optimizer::Moment& moment,
     move(range, rule.strength, contributions);
   } else if (compensates && contributions[0].base) {
     CAPSTAN_CHECK(contributions.size() == 1, "one gradient at a time");
-    compensate(range, moment, contributions[0], rule);
+    compensate(range, index, contributions[0], rule);
   } else {
     std::vector<optimizer::Contribution> here(contributions.begin(), contributions.end());
     for (auto& c : here) c.gradient += range.begin;
     std::vector<float*> state;
     for (std::size_t i = 0; i < optimizer_state_; ++i) state.push_back(state_[i].data() + range.begin);
-    optimizer_.update(moment, weights_of(range), state, here, rule.rate);
+    optimizer_.update(index, weights_of(range), state, here, rule.rate);
   }
   copy(range, destinations);
 }
@@ -98,8 +98,8 @@ void DenseShard::move(Range range, double keep, std::span<const optimizer::Contr
   }
 }
 
-void DenseShard::compensate(Range range, const optimizer::Moment& moment, const optimizer::Contribution& c,
-                            const UpdateRule& rule) {
+void DenseShard::compensate(Range range, const optimizer::UpdateIndex& index,
+                            const optimizer::Contribution& c, const UpdateRule& rule) {
   const auto strength = static_cast<float>(rule.strength);
   alignas(64) float corrected[kBlock];
   std::vector<float*> state(optimizer_state_);
@@ -115,7 +115,7 @@ void DenseShard::compensate(Range range, const optimizer::Moment& moment, const 
     }
     for (std::size_t i = 0; i < optimizer_state_; ++i) state[i] = state_[i].data() + at;
     const optimizer::Contribution merged{corrected, c.factor};
-    optimizer_.update(moment, weights, state, {&merged, 1}, rule.rate);
+    optimizer_.update(index, weights, state, {&merged, 1}, rule.rate);
   }
 }
 
@@ -123,7 +123,8 @@ void DenseShard::make_sum() {
   if (!sum_) sum_.emplace(weights_.size());
 }
 
-void DenseShard::fold_chunk(std::size_t index, const optimizer::Contribution& contribution, bool first) {
+void DenseShard::accumulate_chunk(std::size_t index, const optimizer::Contribution& contribution,
+                                  bool first) {
   const auto range = chunk(index);
   const std::span<float> sum(sum_->data() + range.begin, range.size());
   const kernels::Term term{contribution.gradient + range.begin, contribution.factor};

@@ -38,12 +38,12 @@ class DenseShard {
   // Updates one chunk by a rule, then copies its new weights to each destination (arrays as long as the
   // shard). Contributions point at the shard's first element; one that is to be compensated is alone, and
   // without a base has nothing to compensate.
-  void apply_chunk(std::size_t chunk, const optimizer::Moment& moment,
+  void apply_chunk(std::size_t chunk, const optimizer::UpdateIndex& index,
                    std::span<const optimizer::Contribution> contributions,
                    std::span<float* const> destinations, const UpdateRule& rule = {}, std::size_t group = 0);
   // Adds a contribution to one chunk of a sum that is kept beside the weights, or begins a new one with it.
-  void fold_chunk(std::size_t chunk, const optimizer::Contribution& contribution, bool first);
-  // The sum, as a contribution; make_sum() before the first fold.
+  void accumulate_chunk(std::size_t chunk, const optimizer::Contribution& contribution, bool first);
+  // The sum, as a contribution; make_sum() before the first accumulate.
   optimizer::Contribution sum() { return {sum_->data(), 1}; }
   void make_sum();
   // Copies one chunk of the weights as they are.
@@ -61,8 +61,8 @@ class DenseShard {
   Range chunk(std::size_t index) const;
   std::span<float> weights_of(Range range) const { return weights_.subspan(range.begin, range.size()); }
   void move(Range range, double keep, std::span<const optimizer::Contribution> contributions);
-  void compensate(Range range, const optimizer::Moment& moment, const optimizer::Contribution& contribution,
-                  const UpdateRule& rule);
+  void compensate(Range range, const optimizer::UpdateIndex& index,
+                  const optimizer::Contribution& contribution, const UpdateRule& rule);
   void copy(Range range, std::span<float* const> destinations) const;
 
   std::span<float> weights_;

@@ -1,4 +1,4 @@
-#include "capstan/strategy/options.h"
+#include "capstan/strategy/argument_reader.h"
 #include "capstan/strategy/strategies.h"
 
 namespace capstan::strategy {
@@ -15,7 +15,7 @@ class Async final : public Strategy {
   UpdateRule apply(std::span<const Push> merged, Version now) const override {
     return {.rate = damped_ ? 1 / (1 + static_cast<double>(staleness(merged[0], now))) : 1};
   }
-  bool parks_all(std::uint32_t workers) const override { return workers == 1; }
+  bool workers_idle_during_update(std::uint32_t workers) const override { return workers == 1; }
   std::uint32_t pushes_per_update(std::uint32_t) const override { return 1; }
 
  private:
@@ -25,7 +25,7 @@ class Async final : public Strategy {
 }  // namespace
 
 std::unique_ptr<Strategy> make_async(const std::string& text, std::uint32_t) {
-  Options options(text, "async[:damped]");
+  ArgumentReader options(text, "async[:damped]");
   const bool damped = options.is("damped");
   options.end();
   return std::make_unique<Async>(damped);

@@ -1,7 +1,7 @@
 #include <fmt/format.h>
 
 #include "capstan/base/user_error.h"
-#include "capstan/strategy/options.h"
+#include "capstan/strategy/argument_reader.h"
 #include "capstan/strategy/strategies.h"
 
 namespace capstan::strategy {
@@ -21,7 +21,7 @@ class Backup final : public Strategy {
     const auto enough = view.live.size() > spare_ ? view.live.size() - spare_ : std::size_t{1};
     return {!view.live.empty() && view.buffer.size() >= enough ? enough : 0};
   }
-  bool parks_all(std::uint32_t) const override { return spare_ == 0; }
+  bool workers_idle_during_update(std::uint32_t) const override { return spare_ == 0; }
   std::uint32_t pushes_per_update(std::uint32_t workers) const override { return workers; }
 
  private:
@@ -31,7 +31,7 @@ class Backup final : public Strategy {
 }  // namespace
 
 std::unique_ptr<Strategy> make_backup(const std::string& text, std::uint32_t workers) {
-  Options options(text, "backup:B");
+  ArgumentReader options(text, "backup:B");
   const auto spare = static_cast<std::uint32_t>(options.whole("B", workers > 1 ? 1 : 0, 0, UINT32_MAX));
   options.end();
   if (spare >= workers)

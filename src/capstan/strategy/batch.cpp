@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "capstan/base/user_error.h"
-#include "capstan/strategy/options.h"
+#include "capstan/strategy/argument_reader.h"
 #include "capstan/strategy/strategies.h"
 
 namespace capstan::strategy {
@@ -19,7 +19,7 @@ class Batch final : public Strategy {
     const auto enough = std::min<std::size_t>(k_, view.live.size());
     return {enough > 0 && view.buffer.size() >= enough ? enough : 0};
   }
-  bool parks_all(std::uint32_t workers) const override { return k_ >= workers; }
+  bool workers_idle_during_update(std::uint32_t workers) const override { return k_ >= workers; }
   std::uint32_t pushes_per_update(std::uint32_t) const override { return k_; }
 
  private:
@@ -29,7 +29,7 @@ class Batch final : public Strategy {
 }  // namespace
 
 std::unique_ptr<Strategy> make_batch(const std::string& text, std::uint32_t workers) {
-  Options options(text, "batch:K");
+  ArgumentReader options(text, "batch:K");
   const auto k = static_cast<std::uint32_t>(options.whole("K", workers, 1, UINT32_MAX));
   options.end();
   if (k > workers)

@@ -1,6 +1,6 @@
 #include <fmt/format.h>
 
-#include "capstan/strategy/options.h"
+#include "capstan/strategy/argument_reader.h"
 #include "capstan/strategy/strategies.h"
 
 namespace capstan::strategy {
@@ -22,7 +22,7 @@ class DelayCompensated final : public Strategy {
     return {adaptive_ ? Kind::kCompensateAdaptive : Kind::kCompensate, 1, strength_};
   }
   bool needs_mean_square() const override { return adaptive_; }
-  bool parks_all(std::uint32_t workers) const override { return workers == 1; }
+  bool workers_idle_during_update(std::uint32_t workers) const override { return workers == 1; }
   std::uint32_t pushes_per_update(std::uint32_t) const override { return 1; }
 
  private:
@@ -31,7 +31,7 @@ class DelayCompensated final : public Strategy {
 };
 
 std::unique_ptr<Strategy> make(const std::string& text, const char* spelling, double missing, bool adaptive) {
-  Options options(text, spelling);
+  ArgumentReader options(text, spelling);
   const auto strength = options.number("LAMBDA", missing, 0, 1e6);
   options.end();
   return std::make_unique<DelayCompensated>(strength, adaptive);

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "capstan/base/user_error.h"
-#include "capstan/strategy/options.h"
+#include "capstan/strategy/argument_reader.h"
 #include "capstan/strategy/strategies.h"
 
 namespace capstan::strategy {
@@ -27,9 +27,9 @@ class DecoupledDiLoCo final : public Strategy {
     if (view.now >= until) return {view.buffer.size()};
     return {0, until};
   }
-  Round round() const override { return {Round::Payload::kDelta, steps_, 0, 1, "adamw"}; }
+  LocalSteps local_steps() const override { return {LocalSteps::Payload::kDelta, steps_, 0, 1, "adamw"}; }
   std::optional<OuterStep> outer() const override { return OuterStep{0.7, 0.9}; }
-  bool parks_all(std::uint32_t workers) const override { return enough_ >= workers; }
+  bool workers_idle_during_update(std::uint32_t workers) const override { return enough_ >= workers; }
   std::uint32_t pushes_per_update(std::uint32_t) const override { return enough_; }
 
  private:
@@ -41,7 +41,7 @@ class DecoupledDiLoCo final : public Strategy {
 }  // namespace
 
 std::unique_ptr<Strategy> make_decoupled_diloco(const std::string& text, std::uint32_t workers) {
-  Options options(text, "decoupled-diloco:H:K:GRACE");
+  ArgumentReader options(text, "decoupled-diloco:H:K:GRACE");
   const auto steps = options.whole("H", 500, 1, 1'000'000'000);
   const auto enough = static_cast<std::uint32_t>(options.whole("K", (workers + 1) / 2, 1, UINT32_MAX));
   const auto grace = options.time("GRACE", std::chrono::seconds(1));

@@ -1,6 +1,6 @@
 #include <fmt/format.h>
 
-#include "capstan/strategy/options.h"
+#include "capstan/strategy/argument_reader.h"
 #include "capstan/strategy/strategies.h"
 
 namespace capstan::strategy {
@@ -17,9 +17,9 @@ class DiLoCo final : public Strategy {
   double weight(const Push&, const Merging& merging) const override {
     return 1.0 / static_cast<double>(merging.pushes);
   }
-  Round round() const override { return {Round::Payload::kDelta, steps_, 0, 1, "adamw"}; }
+  LocalSteps local_steps() const override { return {LocalSteps::Payload::kDelta, steps_, 0, 1, "adamw"}; }
   std::optional<OuterStep> outer() const override { return OuterStep{0.7, 0.9}; }
-  bool parks_all(std::uint32_t) const override { return true; }
+  bool workers_idle_during_update(std::uint32_t) const override { return true; }
   std::uint32_t pushes_per_update(std::uint32_t workers) const override { return workers; }
 
  private:
@@ -29,7 +29,7 @@ class DiLoCo final : public Strategy {
 }  // namespace
 
 std::unique_ptr<Strategy> make_diloco(const std::string& text, std::uint32_t) {
-  Options options(text, "diloco:H");
+  ArgumentReader options(text, "diloco:H");
   const auto steps = options.whole("H", 500, 1, 1'000'000'000);
   options.end();
   return std::make_unique<DiLoCo>(steps);

@@ -1,6 +1,6 @@
 #include <fmt/format.h>
 
-#include "capstan/strategy/options.h"
+#include "capstan/strategy/argument_reader.h"
 #include "capstan/strategy/strategies.h"
 
 namespace capstan::strategy {
@@ -19,8 +19,10 @@ class Easgd final : public Strategy {
     return {UpdateRule::Kind::kMove, 1, 1 - alpha_};
   }
   // The worker is told w' = w + δ, not w: since x - w' = (1 - α)·(x - w), its own δ is this part of it.
-  Round round() const override { return {Round::Payload::kWeights, steps_, 0, alpha_ / (1 - alpha_)}; }
-  bool parks_all(std::uint32_t workers) const override { return workers == 1; }
+  LocalSteps local_steps() const override {
+    return {LocalSteps::Payload::kWeights, steps_, 0, alpha_ / (1 - alpha_)};
+  }
+  bool workers_idle_during_update(std::uint32_t workers) const override { return workers == 1; }
   std::uint32_t pushes_per_update(std::uint32_t) const override { return 1; }
 
  private:
@@ -31,7 +33,7 @@ class Easgd final : public Strategy {
 }  // namespace
 
 std::unique_ptr<Strategy> make_easgd(const std::string& text, std::uint32_t workers) {
-  Options options(text, "easgd:ALPHA:T");
+  ArgumentReader options(text, "easgd:ALPHA:T");
   const auto alpha = options.number("ALPHA", 0.9 / workers, 1e-9, 0.999);
   const auto steps = options.whole("T", 10, 1, 1'000'000'000);
   options.end();

@@ -20,12 +20,13 @@ Staleness Engine::Tally::result() const {
 Engine::Engine(std::unique_ptr<Strategy> strategy, std::vector<Phase> later, Now now)
     : strategy_(std::move(strategy)), later_(std::move(later)), now_(std::move(now)) {}
 
-Engine::Engine(Plan plan, Now now) : Engine(std::move(plan.first), std::move(plan.later), std::move(now)) {}
+Engine::Engine(StrategySpec spec, Now now)
+    : Engine(std::move(spec.first), std::move(spec.later), std::move(now)) {}
 
-std::vector<Engine> make_engines(Plan plan, const Engine::Now& now) {
-  auto groups = std::move(plan.groups);
+std::vector<Engine> make_engines(StrategySpec spec, const Engine::Now& now) {
+  auto groups = std::move(spec.groups);
   std::vector<Engine> engines;
-  engines.emplace_back(std::move(plan), now);
+  engines.emplace_back(std::move(spec), now);
   for (auto& group : groups) engines.emplace_back(std::move(group.strategy), std::vector<Phase>(), now);
   return engines;
 }
@@ -56,18 +57,18 @@ void Engine::resume(Version version) {
   }
 }
 
-void Engine::move_clock(std::optional<Clock> from, std::optional<Clock> to) {
+void Engine::count_pushes(std::optional<PushCount> from, std::optional<PushCount> to) {
   const auto before = slowest();
-  if (to) ++clocks_[*to];
-  if (from && --clocks_.at(*from) == 0) clocks_.erase(*from);
+  if (to) ++push_counts_[*to];
+  if (from && --push_counts_.at(*from) == 0) push_counts_.erase(*from);
   if (slowest() != before) ask_all_ = true;
 }
 
 std::vector<Decision> Engine::join(WorkerId worker) {
   CAPSTAN_CHECK(!is_live(worker), "a worker joins once at a time");
-  const auto clock = slowest();
-  live_.insert(std::ranges::lower_bound(live_, worker, {}, &LiveWorker::id), {worker, clock, false});
-  move_clock({}, clock);
+  const auto pushes = slowest();
+  live_.insert(std::ranges::lower_bound(live_, worker, {}, &LiveWorker::id), {worker, pushes, false});
+  count_pushes({}, pushes);
   waiting_[worker] = {};
   ask_all_ = true;
   return tick();
@@ -77,9 +78,9 @@ std::vector<Decision> Engine::push(const Push& push) {
   auto* worker = find(push.worker);
   CAPSTAN_CHECK(worker && !worker->buffered, "a live worker hands in one push at a time");
   std::vector<Decision> out;
-  const Clock before = worker->clock;
-  ++worker->clock.value;
-  move_clock(before, worker->clock);
+  const PushCount before = worker->pushes;
+  ++worker->pushes.value;
+  count_pushes(before, worker->pushes);
   waiting_[push.worker] = {true, {}};
   ask_.push_back(push.worker);
   const auto admission = strategy_->admit(push, view());
@@ -89,11 +90,11 @@ std::vector<Decision> Engine::push(const Push& push) {
   } else {
     auto& taken = buffer_.emplace_back(push);
     taken.arrived = now_();
-    taken.folded = admission == Admission::kFold;
-    worker->buffered = !taken.folded;
-    if (taken.folded) {
+    taken.accumulated = admission == Admission::kAccumulate;
+    worker->buffered = !taken.accumulated;
+    if (taken.accumulated) {
       const auto factor = strategy_->weight(taken, {1, static_cast<double>(taken.samples), version_});
-      out.push_back(Fold{push.worker, push.sequence, static_cast<float>(factor), folded_++ == 0});
+      out.push_back(Accumulate{push.worker, push.sequence, static_cast<float>(factor), accumulated_++ == 0});
       waiting_[push.worker].applied = {version_.value + 1};
     }
   }
@@ -112,11 +113,11 @@ std::vector<Decision> Engine::remove(WorkerId worker) {
   std::vector<Decision> out;
   const auto* leaving = find(worker);
   if (!leaving) return out;
-  move_clock(leaving->clock, {});
+  count_pushes(leaving->pushes, {});
   std::erase_if(live_, [&](const LiveWorker& w) { return w.id == worker; });
   ask_all_ = true;
   std::erase_if(buffer_, [&](const Push& p) {
-    if (p.worker != worker || p.folded) return false;
+    if (p.worker != worker || p.accumulated) return false;
     ++dropped_;
     out.push_back(Drop{p.worker, p.sequence});
     return true;
@@ -197,12 +198,12 @@ void Engine::release(std::vector<Decision>& out) {
 void Engine::drop_buffered(std::vector<Decision>& out) {
   dropped_ += buffer_.size();
   for (const auto& push : buffer_) {
-    if (push.folded) continue;  // nobody waits for it
+    if (push.accumulated) continue;  // nobody waits for it
     out.push_back(Drop{push.worker, push.sequence});
     if (auto* worker = find(push.worker)) worker->buffered = false;
   }
   buffer_.clear();
-  folded_ = 0;
+  accumulated_ = 0;
 }
 
 void Engine::apply(std::size_t count, std::vector<Decision>& out) {
@@ -218,9 +219,9 @@ void Engine::apply(std::size_t count, std::vector<Decision>& out) {
     const auto stale = strategy::staleness(push, version_);
     staleness_.add(stale);
     staleness_of_[push.worker].add(stale);
-    if (push.folded) {
-      decision.folded = true;
-      --folded_;
+    if (push.accumulated) {
+      decision.accumulated = true;
+      --accumulated_;
       continue;
     }
     const auto factor = strategy_->weight(push, merging);
@@ -228,7 +229,7 @@ void Engine::apply(std::size_t count, std::vector<Decision>& out) {
   }
   ++version_.value;
   for (const auto& push : merged) {
-    if (push.folded) continue;
+    if (push.accumulated) continue;
     waiting_[push.worker].applied = version_;
     if (auto* worker = find(push.worker)) worker->buffered = false;
     ask_.push_back(push.worker);

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "capstan/base/ids.h"
-#include "capstan/strategy/plan.h"
 #include "capstan/strategy/strategy.h"
+#include "capstan/strategy/strategy_spec.h"
 
 namespace capstan::strategy {
 
@@ -21,16 +21,16 @@ struct Merge {
   float factor = 1;
 };
 
-// Make version before + 1 of these pushes, merged in rank order, and of what was folded before.
+// Make version before + 1 of these pushes, merged in rank order, and of what was accumulated before.
 struct Apply {
   Version before;
   std::vector<Merge> merged;
-  bool folded = false;  // the sum of the folded counts too
+  bool accumulated = false;  // the sum of the accumulated counts too
   UpdateRule rule;
 };
 // Add so much of this push to the sum that the servers keep for the next update. Its arena is the worker's
 // again.
-struct Fold {
+struct Accumulate {
   WorkerId worker;
   Sequence sequence;
   float factor = 1;
@@ -47,7 +47,7 @@ struct Release {
   Version version;
   Version applied;  // what this worker's newest push became or becomes part of; 0 for none, or dropped
 };
-using Decision = std::variant<Apply, Fold, Drop, Release>;
+using Decision = std::variant<Apply, Accumulate, Drop, Release>;
 
 struct Staleness {
   double mean = 0;
@@ -65,7 +65,7 @@ class Engine {
   // `later` by their versions. What is buffered when one takes over is applied first, by the one before.
   explicit Engine(std::unique_ptr<Strategy> strategy, std::vector<Phase> later = {},
                   Now now = SteadyClock::now);
-  explicit Engine(Plan plan, Now now = SteadyClock::now);
+  explicit Engine(StrategySpec spec, Now now = SteadyClock::now);
 
   const Strategy& strategy() const { return *strategy_; }  // in force
   Version version() const { return version_; }
@@ -104,9 +104,9 @@ class Engine {
   };
 
   View view() const { return {version_, live_, buffer_, slowest(), now_()}; }
-  Clock slowest() const { return clocks_.empty() ? Clock{} : clocks_.begin()->first; }
+  PushCount slowest() const { return push_counts_.empty() ? PushCount{} : push_counts_.begin()->first; }
   LiveWorker* find(WorkerId worker);
-  void move_clock(std::optional<Clock> from, std::optional<Clock> to);
+  void count_pushes(std::optional<PushCount> from, std::optional<PushCount> to);
   bool apply_what_is_due(std::vector<Decision>& out);
   void settle(std::vector<Decision>& out);
   void release(std::vector<Decision>& out);
@@ -119,10 +119,10 @@ class Engine {
   bool started_ = false;
   Version version_;
   Version limit_{std::numeric_limits<std::uint64_t>::max()};
-  std::vector<LiveWorker> live_;         // by rank
-  std::vector<Push> buffer_;             // by arrival
-  std::size_t folded_ = 0;               // how many of them are part of the servers' sum
-  std::map<Clock, std::size_t> clocks_;  // how many of the live stand where
+  std::vector<LiveWorker> live_;                  // by rank
+  std::vector<Push> buffer_;                      // by arrival
+  std::size_t accumulated_ = 0;                   // how many of them are part of the servers' sum
+  std::map<PushCount, std::size_t> push_counts_;  // how many of the live stand where
   std::map<WorkerId, Waiting> waiting_;
   // Who may be free to go: with thousands of workers not all can be asked at every push.
   std::vector<WorkerId> ask_;
@@ -133,7 +133,7 @@ class Engine {
   std::map<WorkerId, Tally> staleness_of_;
 };
 
-// One for each group of a plan, that of the default first.
-std::vector<Engine> make_engines(Plan plan, const Engine::Now& now = SteadyClock::now);
+// One for each group of a spec, that of the default first.
+std::vector<Engine> make_engines(StrategySpec spec, const Engine::Now& now = SteadyClock::now);
 
 }  // namespace capstan::strategy

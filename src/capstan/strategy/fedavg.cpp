@@ -1,6 +1,6 @@
 #include <fmt/format.h>
 
-#include "capstan/strategy/options.h"
+#include "capstan/strategy/argument_reader.h"
 #include "capstan/strategy/strategies.h"
 
 namespace capstan::strategy {
@@ -19,8 +19,8 @@ class FedAvg final : public Strategy {
     for (const auto& push : merged) samples += push.samples;
     return {UpdateRule::Kind::kMove, 1, samples > 0 ? 0.0 : 1.0};  // of nothing, nothing comes
   }
-  Round round() const override { return {Round::Payload::kWeights, 0, epochs_, 1}; }
-  bool parks_all(std::uint32_t) const override { return true; }
+  LocalSteps local_steps() const override { return {LocalSteps::Payload::kWeights, 0, epochs_, 1}; }
+  bool workers_idle_during_update(std::uint32_t) const override { return true; }
   std::uint32_t pushes_per_update(std::uint32_t workers) const override { return workers; }
 
  private:
@@ -30,7 +30,7 @@ class FedAvg final : public Strategy {
 }  // namespace
 
 std::unique_ptr<Strategy> make_fedavg(const std::string& text, std::uint32_t) {
-  Options options(text, "fedavg:EPOCHS");
+  ArgumentReader options(text, "fedavg:EPOCHS");
   const auto epochs = options.whole("EPOCHS", 1, 1, 1'000'000);
   options.end();
   return std::make_unique<FedAvg>(epochs);

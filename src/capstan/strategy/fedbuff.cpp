@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "capstan/strategy/options.h"
+#include "capstan/strategy/argument_reader.h"
 #include "capstan/strategy/strategies.h"
 
 namespace capstan::strategy {
@@ -17,14 +17,14 @@ class FedBuff final : public Strategy {
   std::string spelling() const override {
     return fmt::format("fedbuff:{}:{}:{}", k_, steps_, text_of(rate_));
   }
-  Admission admit(const Push&, const View&) const override { return Admission::kFold; }
+  Admission admit(const Push&, const View&) const override { return Admission::kAccumulate; }
   double weight(const Push& push, const Merging& merging) const override {
     return 1 / std::sqrt(1 + static_cast<double>(staleness(push, merging.now))) / k_;
   }
   Trigger trigger(const View& view) const override { return {view.buffer.size() >= k_ ? k_ : 0}; }
-  Round round() const override { return {Round::Payload::kDelta, steps_, 0, 1}; }
+  LocalSteps local_steps() const override { return {LocalSteps::Payload::kDelta, steps_, 0, 1}; }
   std::optional<OuterStep> outer() const override { return OuterStep{rate_, 0}; }
-  bool parks_all(std::uint32_t) const override { return false; }
+  bool workers_idle_during_update(std::uint32_t) const override { return false; }
   std::uint32_t pushes_per_update(std::uint32_t) const override { return k_; }
 
  private:
@@ -36,7 +36,7 @@ class FedBuff final : public Strategy {
 }  // namespace
 
 std::unique_ptr<Strategy> make_fedbuff(const std::string& text, std::uint32_t) {
-  Options options(text, "fedbuff:K:H:RATE");
+  ArgumentReader options(text, "fedbuff:K:H:RATE");
   const auto k = static_cast<std::uint32_t>(options.whole("K", 10, 1, 1'000'000));
   const auto steps = options.whole("H", 10, 1, 1'000'000'000);
   const auto rate = options.number("RATE", 1, 1e-6, 1e3);

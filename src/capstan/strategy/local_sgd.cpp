@@ -1,6 +1,6 @@
 #include <fmt/format.h>
 
-#include "capstan/strategy/options.h"
+#include "capstan/strategy/argument_reader.h"
 #include "capstan/strategy/strategies.h"
 
 namespace capstan::strategy {
@@ -17,8 +17,8 @@ class LocalSgd final : public Strategy {
     return 1.0 / static_cast<double>(merging.pushes);
   }
   UpdateRule apply(std::span<const Push>, Version) const override { return {UpdateRule::Kind::kMove, 1, 0}; }
-  Round round() const override { return {Round::Payload::kWeights, steps_, 0, 1}; }
-  bool parks_all(std::uint32_t) const override { return true; }
+  LocalSteps local_steps() const override { return {LocalSteps::Payload::kWeights, steps_, 0, 1}; }
+  bool workers_idle_during_update(std::uint32_t) const override { return true; }
   std::uint32_t pushes_per_update(std::uint32_t workers) const override { return workers; }
 
  private:
@@ -28,7 +28,7 @@ class LocalSgd final : public Strategy {
 }  // namespace
 
 std::unique_ptr<Strategy> make_local_sgd(const std::string& text, std::uint32_t) {
-  Options options(text, "local-sgd:H");
+  ArgumentReader options(text, "local-sgd:H");
   const auto steps = options.whole("H", 10, 1, 1'000'000'000);
   options.end();
   return std::make_unique<LocalSgd>(steps);

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "capstan/strategy/options.h"
+#include "capstan/strategy/argument_reader.h"
 #include "capstan/strategy/strategies.h"
 
 namespace capstan::strategy {
@@ -22,9 +22,9 @@ class Ssp final : public Strategy {
   Trigger trigger(const View& view) const override { return {view.buffer.empty() ? 0u : 1u}; }
   double weight(const Push&, const Merging&) const override { return 1; }
   bool release(const LiveWorker& worker, const View& view) const override {
-    return !worker.buffered && worker.clock.value - view.slowest.value <= bound_;
+    return !worker.buffered && worker.pushes.value - view.slowest.value <= bound_;
   }
-  bool parks_all(std::uint32_t workers) const override { return workers == 1; }
+  bool workers_idle_during_update(std::uint32_t workers) const override { return workers == 1; }
   std::uint32_t pushes_per_update(std::uint32_t) const override { return 1; }
 
  private:
@@ -34,7 +34,7 @@ class Ssp final : public Strategy {
 }  // namespace
 
 std::unique_ptr<Strategy> make_ssp(const std::string& text, std::uint32_t) {
-  Options options(text, "ssp:S");
+  ArgumentReader options(text, "ssp:S");
   const auto bound =
       options.is("inf") ? kNoBound : options.whole("S, the bound (or inf),", 3, 0, 1'000'000'000);
   options.end();

@@ -18,12 +18,12 @@ namespace capstan::strategy {
 struct Push {
   WorkerId worker;
   Sequence sequence;
-  Clock clock;      // steps the worker has computed, up to this push
+  StepCount steps;  // that the worker has computed, up to this push
   Version version;  // of the weights it began with
   std::uint32_t samples = 0;
   // Set by the engine:
   TimePoint arrived = {};
-  bool folded = false;  // it is part of the servers' sum
+  bool accumulated = false;  // it is part of the servers' sum
 };
 
 // How many updates the weights have had since those with which the push began.
@@ -31,7 +31,7 @@ std::uint64_t staleness(const Push& push, Version now);
 
 struct LiveWorker {
   WorkerId id;
-  Clock clock;            // pushes it has made; one that joins later begins with as many as the slowest
+  PushCount pushes;       // that it has made; one that joins later begins with as many as the slowest
   bool buffered = false;  // its newest push waits in the buffer
 };
 
@@ -40,13 +40,13 @@ struct View {
   Version version;                   // updates applied
   std::span<const LiveWorker> live;  // by rank
   std::span<const Push> buffer;      // admitted, not yet applied; in order of arrival
-  Clock slowest;                     // of the live
+  PushCount slowest;                 // of the live workers
   TimePoint now;
 };
 
 enum class Admission {
-  kTake,  // into the buffer, where it stays as the worker's own until it is applied
-  kFold,  // into the buffer, and into a sum that the servers keep: the worker need not wait
+  kTake,        // into the buffer, where it stays as the worker's own until it is applied
+  kAccumulate,  // into the buffer, and into a sum that the servers keep: the worker need not wait
   kDrop,
 };
 
@@ -63,7 +63,7 @@ struct Merging {
 };
 
 // What a worker does from one push to the next.
-struct Round {
+struct LocalSteps {
   enum class Payload {
     kGradient,  // of one batch, on the weights it was given
     kWeights,   // its own, after steps of its own
@@ -75,7 +75,7 @@ struct Round {
   double move = 1;                // how far it goes towards the weights it gets: x -= move·(x - w)
   const char* optimizer = "sgd";  // what it trains with unless the user says otherwise
 
-  bool is_local() const { return payload != Payload::kGradient; }
+  bool uses_local_steps() const { return payload != Payload::kGradient; }
 };
 
 // The step that servers make of merged deltas: gradient descent with Nesterov's momentum.
@@ -96,7 +96,7 @@ class Strategy {
 
   // A push arrives; `view` does not hold it yet.
   virtual Admission admit(const Push&, const View&) const { return Admission::kTake; }
-  // How much one of the pushes that are about to be merged counts; a folded one is alone with itself.
+  // How much one of the pushes that are about to be merged counts; a accumulated one is alone with itself.
   virtual double weight(const Push& push, const Merging& merging) const;
   virtual Trigger trigger(const View& view) const = 0;
   // What is done with these pushes.
@@ -107,14 +107,14 @@ class Strategy {
 
   // ---- facts ----
 
-  virtual Round round() const { return {}; }
+  virtual LocalSteps local_steps() const { return {}; }
   // Where the servers' optimizer is not the job's, which is then the workers' own.
   virtual std::optional<OuterStep> outer() const { return {}; }
   // Servers are to keep the mean of squared gradients, for UpdateRule::Kind::kCompensateAdaptive.
   virtual bool needs_mean_square() const { return false; }
   // True where no update can happen while any of `workers` workers computes, so that all may read the
   // weights where the server keeps them.
-  virtual bool parks_all(std::uint32_t workers) const = 0;
+  virtual bool workers_idle_during_update(std::uint32_t workers) const = 0;
   // Pushes, dropped ones included, for each update while all of `workers` workers take part: for estimates
   // and schedules.
   virtual std::uint32_t pushes_per_update(std::uint32_t workers) const = 0;

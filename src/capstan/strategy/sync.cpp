@@ -1,4 +1,4 @@
-#include "capstan/strategy/options.h"
+#include "capstan/strategy/argument_reader.h"
 #include "capstan/strategy/strategies.h"
 
 namespace capstan::strategy {
@@ -9,14 +9,14 @@ class Sync final : public Strategy {
  public:
   std::string spelling() const override { return "sync"; }
   Trigger trigger(const View& view) const override { return when_all_are_there(view); }
-  bool parks_all(std::uint32_t) const override { return true; }
+  bool workers_idle_during_update(std::uint32_t) const override { return true; }
   std::uint32_t pushes_per_update(std::uint32_t workers) const override { return workers; }
 };
 
 }  // namespace
 
 std::unique_ptr<Strategy> make_sync(const std::string& options, std::uint32_t) {
-  Options(options, "sync").end();
+  ArgumentReader(options, "sync").end();
   return std::make_unique<Sync>();
 }
 

@@ -14,11 +14,11 @@ BackgroundEvaluator::~BackgroundEvaluator() {
   if (busy()) running_.wait();
 }
 
-void BackgroundEvaluator::start(std::vector<float> weights, std::span<const float> statistics) {
+void BackgroundEvaluator::start(std::vector<float> weights, std::span<const float> buffers) {
   CAPSTAN_CHECK(!busy(), "one evaluation at a time");
   weights_ = std::move(weights);
   models::bind_parameters(*model_, layout_, weights_.data());
-  models::copy_buffers_in(*model_, statistics);
+  models::copy_buffers_in(*model_, buffers);
   running_ = std::async(std::launch::async, [this] { return evaluate(*model_, test_); });
 }
 

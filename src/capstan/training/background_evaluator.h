@@ -21,8 +21,8 @@ class BackgroundEvaluator {
   ~BackgroundEvaluator();
 
   bool busy() const { return running_.valid(); }
-  // `statistics` are the model's buffers, flat; an empty array leaves them as they are.
-  void start(std::vector<float> weights, std::span<const float> statistics = {});
+  // `buffers` are the model's buffers, flat; an empty array leaves them as they are.
+  void start(std::vector<float> weights, std::span<const float> buffers = {});
   // The result, once it is there.
   std::optional<Evaluation> poll();
   Evaluation wait();

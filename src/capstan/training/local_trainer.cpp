@@ -39,11 +39,11 @@ StepResult LocalTrainer::step(const Batch& batch, std::uint64_t number) {
   return result;
 }
 
-void LocalTrainer::hand_in(strategy::Round::Payload payload, std::span<const float> given,
-                           std::span<float> out) const {
+void LocalTrainer::write_push(strategy::LocalSteps::Payload payload, std::span<const float> given,
+                              std::span<float> out) const {
   const std::span<const float> mine = weights_;
   CAPSTAN_CHECK(given.size() == mine.size() && out.size() == mine.size(), "arrays of the whole model");
-  if (payload == strategy::Round::Payload::kWeights) {
+  if (payload == strategy::LocalSteps::Payload::kWeights) {
     std::ranges::copy(mine, out.begin());
     return;
   }

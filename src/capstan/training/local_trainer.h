@@ -28,7 +28,8 @@ class LocalTrainer {
   StepResult step(const Batch& batch, std::uint64_t number);
 
   // What the worker hands in.
-  void hand_in(strategy::Round::Payload payload, std::span<const float> given, std::span<float> out) const;
+  void write_push(strategy::LocalSteps::Payload payload, std::span<const float> given,
+                  std::span<float> out) const;
   // Goes towards the weights that came for it: all the way, or part of it.
   void move_to(std::span<const float> weights, double part);
 

@@ -89,10 +89,10 @@ SingleResult train_single(const SingleOptions& options, const data::Dataset& dat
   store::DenseShard shard(result.weights, rule);
   const auto first = options.start.value_or(SingleStart{});
   if (first.load) first.load(result.weights, shard.mutable_state());
-  models::copy_buffers_in(*model, first.statistics);
+  models::copy_buffers_in(*model, first.buffers);
   result.steps = first.version.value;
   data::Sampler sampler({dataset.train->count(), options.team.workers, options.batch_size}, options.team.rank,
-                        options.seed, first.legs);
+                        options.seed, first.segments);
   Loader loader(*dataset.train, options.loader_threads,
                 batches_of(sampler, 0, sampler.total_steps(options.epochs)));
 

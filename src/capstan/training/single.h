@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-#include "capstan/base/data_leg.h"
+#include "capstan/base/data_segment.h"
 #include "capstan/base/flat_layout.h"
 #include "capstan/data/dataset.h"
 #include "capstan/models/model.h"
@@ -22,8 +22,8 @@ namespace capstan::training {
 // Where an earlier run stopped.
 struct SingleStart {
   Version version;
-  std::vector<DataLeg> legs;
-  std::vector<float> statistics;
+  std::vector<DataSegment> segments;
+  std::vector<float> buffers;
   // Fills the weights and the optimizer's state.
   std::function<void(std::span<float> weights, std::vector<std::span<float>> state)> load;
 };

@@ -5,7 +5,7 @@
 #include "capstan/models/arena.h"
 #include "capstan/models/buffers.h"
 #include "capstan/models/gradient_arena.h"
-#include "capstan/strategy/plan.h"
+#include "capstan/strategy/strategy_spec.h"
 #include "capstan/training/loader.h"
 #include "capstan/training/local_trainer.h"
 #include "capstan/training/step.h"
@@ -25,11 +25,11 @@ class Worker {
         model_(model),
         layout_(layout),
         options_(options),
-        plan_(strategy::parse_plan(client.strategy(), client.workers())),
-        round_(plan_.first->round()),
+        spec_(strategy::parse_strategy_spec(client.strategy(), client.workers())),
+        local_steps_(spec_.first->local_steps()),
         sampler_({train.count(), client.workers(), options.batch_size}, client.rank().value, options.seed,
-                 client.legs()),
-        before_(steps_of(client.legs())),
+                 client.segments()),
+        before_(steps_of(client.segments())),
         total_(sampler_.total_steps(options.epochs)),
         first_(std::min(total_, first_step(update.version))),
         loader_(train, options.loader_threads, batches_of(sampler_, first_, total_)),
@@ -37,7 +37,7 @@ class Worker {
     client_.skip_to({first_});
   }
 
-  Status run() { return round_.is_local() ? train_locally() : compute_for_servers(); }
+  Status run() { return local_steps_.uses_local_steps() ? train_locally() : compute_for_servers(); }
   WorkerResult result() const {
     auto result = result_;
     result.communication_seconds = client_.communication_seconds();
@@ -48,8 +48,9 @@ class Worker {
   // The step of its own sequence at which a worker that joins at this version goes on: 0 where the job
   // begins, else about where the others are.
   std::uint64_t first_step(Version version) const {
-    const auto rounds = plan_.pushes(client_.start(), version) / client_.workers();
-    return round_.epochs > 0 ? sampler_.total_steps(rounds * round_.epochs) : rounds * round_.steps;
+    const auto rounds = spec_.pushes(client_.start(), version) / client_.workers();
+    return local_steps_.epochs > 0 ? sampler_.total_steps(rounds * local_steps_.epochs)
+                                   : rounds * local_steps_.steps;
   }
 
   bool is_to_end() const {
@@ -82,21 +83,21 @@ class Worker {
       seed_step(options_.seed, client_.rank(), {before_ + step});
       count(slowed(trainer.step(loader_.next(), before_ + step), options_.slow_down));
       if (!ends_round(step)) {
-        tell();
+        report_progress();
         continue;
       }
-      trainer.hand_in(round_.payload, client_.weights(), client_.gradients());
+      trainer.write_push(local_steps_.payload, client_.weights(), client_.gradients());
       if (auto bad = exchange(); !bad.is_ok()) return bad;
-      trainer.move_to(client_.weights(), round_.move);
+      trainer.move_to(client_.weights(), local_steps_.move);
     }
     return Status::ok();
   }
 
   bool ends_round(std::uint64_t step) const {
     if (step + 1 == total_) return true;
-    if (round_.epochs == 0) return (step + 1) % round_.steps == 0;
+    if (local_steps_.epochs == 0) return (step + 1) % local_steps_.steps == 0;
     const auto here = sampler_.place(step).epoch, next = sampler_.place(step + 1).epoch;
-    return here / round_.epochs != next / round_.epochs;
+    return here / local_steps_.epochs != next / local_steps_.epochs;
   }
 
   void count(const StepResult& step) {
@@ -112,11 +113,11 @@ class Worker {
     result_.data_seconds += loader_.wait_seconds();
   }
 
-  void tell() {
+  void report_progress() {
     if (SteadyClock::now() - told_ < kTellInterval) return;
     told_ = SteadyClock::now();
     report_.loss = mean_loss();
-    client_.tell(report_);
+    client_.report_progress(report_);
   }
 
   float mean_loss() const { return report_.samples > 0 ? static_cast<float>(loss_ / report_.samples) : 0; }
@@ -128,7 +129,7 @@ class Worker {
     update_ = *update;
     report_ = {.steps = 0};
     loss_ = 0;
-    if (update_.statistics) client_.send_statistics(models::copy_buffers_out(model_));
+    if (update_.buffers) client_.send_buffers(models::copy_buffers_out(model_));
     return Status::ok();
   }
 
@@ -136,10 +137,10 @@ class Worker {
   models::Model& model_;
   const FlatLayout& layout_;
   const WorkerOptions& options_;
-  const strategy::Plan plan_;
-  const strategy::Round round_;
+  const strategy::StrategySpec spec_;
+  const strategy::LocalSteps local_steps_;
   data::Sampler sampler_;
-  const std::uint64_t before_;         // steps of earlier legs
+  const std::uint64_t before_;         // steps of earlier segments
   const std::uint64_t total_, first_;  // steps of this one
   Loader loader_;
   client::Update update_;
@@ -156,10 +157,10 @@ Result<WorkerResult> run_worker(client::WorkerClient& client, models::Model& mod
   const auto update = client.pull();
   if (!update) return update.status();
   if (options.training) *options.training = true;
-  models::copy_buffers_in(model, client.initial_statistics());
+  models::copy_buffers_in(model, client.initial_buffers());
   Worker worker(client, model, layout, train, options, *update);
   if (auto bad = worker.run(); !bad.is_ok()) return bad;
-  if (!model.buffers().empty()) client.send_statistics(models::copy_buffers_out(model));
+  if (!model.buffers().empty()) client.send_buffers(models::copy_buffers_out(model));
   client.leave();
   return worker.result();
 }

@@ -95,8 +95,8 @@ struct DataSource {
   }
 };
 
-// A stretch of the way through the data: base/data_leg.h.
-struct Leg {
+// A stretch of the way through the data: base/data_segment.h.
+struct DataSegment {
   std::uint64_t batch = 1;
   std::vector<std::uint64_t> steps;
   template <class V, class M>
@@ -109,12 +109,12 @@ struct Join {  // client → server
   Role role = Role::kWorker;
   std::optional<std::uint32_t> index;  // which worker or, at followers, observer; none: the leader chooses
   Incarnation incarnation;
-  std::vector<Tensor> layout;           // empty from observers and servers
-  std::vector<Tensor> statistics = {};  // buffers of which each worker has its own, such as batch norm's
+  std::vector<Tensor> layout;        // empty from observers and servers
+  std::vector<Tensor> buffers = {};  // buffers of which each worker has its own, such as batch norm's
   DataSource data = {};
   template <class V, class M>
   static void fields(V&& v, M&& m) {
-    v(m.role), v(m.index), v(m.incarnation), v(m.layout), v(m.statistics), v(m.data);
+    v(m.role), v(m.index), v(m.incarnation), v(m.layout), v(m.buffers), v(m.data);
   }
 };
 
@@ -144,16 +144,16 @@ struct Joined {  // server → client; carries the weights' segment where the wo
   std::uint64_t begin = 0;    // this server's elements
   std::uint64_t end = 0;
   std::string strategy;
-  bool in_place = false;        // weights are read where the server keeps them (or sent from there)
-  std::vector<Tensor> layout;   // for observers; empty while no worker has brought one
-  Version start = {};           // which version the job began with: 0, or a checkpoint's
-  std::vector<Leg> legs = {};   // the way through the data before that
-  std::string checkpoint = {};  // for servers: the folder to begin from; empty for none
-  LocalOptimizer local = {};    // for workers that train by themselves
+  bool in_place = false;       // weights are read where the server keeps them (or sent from there)
+  std::vector<Tensor> layout;  // for observers; empty while no worker has brought one
+  Version start = {};          // which version the job began with: 0, or a checkpoint's
+  std::vector<DataSegment> segments = {};  // the way through the data before that
+  std::string checkpoint = {};             // for servers: the folder to begin from; empty for none
+  LocalOptimizer local = {};               // for workers that train by themselves
   template <class V, class M>
   static void fields(V&& v, M&& m) {
     v(m.member), v(m.server), v(m.servers), v(m.workers), v(m.begin), v(m.end), v(m.strategy), v(m.in_place),
-        v(m.layout), v(m.start), v(m.legs), v(m.checkpoint), v(m.local);
+        v(m.layout), v(m.start), v(m.segments), v(m.checkpoint), v(m.local);
   }
 };
 
@@ -183,7 +183,7 @@ struct Push {  // worker → server; payload: the server's range of the gradient
   WorkerId worker;
   Incarnation incarnation;
   Sequence sequence;
-  Clock clock;      // steps computed, this one included
+  StepCount steps;  // computed, this one included
   Version version;  // of the weights it was computed on
   std::uint32_t samples = 0;
   float loss = 0;
@@ -192,7 +192,7 @@ struct Push {  // worker → server; payload: the server's range of the gradient
   std::uint32_t data_us = 0;  // waiting for its samples
   template <class V, class M>
   static void fields(V&& v, M&& m) {
-    v(m.worker), v(m.incarnation), v(m.sequence), v(m.clock), v(m.version), v(m.samples), v(m.loss),
+    v(m.worker), v(m.incarnation), v(m.sequence), v(m.steps), v(m.version), v(m.samples), v(m.loss),
         v(m.compute_us), v(m.wait_us), v(m.data_us);
   }
 };
@@ -211,10 +211,10 @@ struct Weights {  // server → client, the answer to a push or a pull; payload:
   Version version;            // what the weights are
   Version applied;            // which version the push became part of; 0 for none
   bool stop = false;          // the job is to end: leave
-  bool statistics = false;    // from the leader to a worker: send yours
+  bool buffers = false;       // from the leader to a worker: send yours
   template <class V, class M>
   static void fields(V&& v, M&& m) {
-    v(m.request), v(m.version), v(m.applied), v(m.stop), v(m.statistics);
+    v(m.request), v(m.version), v(m.applied), v(m.stop), v(m.buffers);
   }
 };
 
@@ -270,14 +270,14 @@ struct ApplyOrder {  // leader → follower: make version before + 1 of these, i
   Version before;
   std::vector<Contribution> contributions;
   UpdateRule::Kind rule = UpdateRule::Kind::kStep;
-  double rate = 1;          // UpdateRule's
-  double strength = 0;      // likewise
-  bool folded = false;      // the sum of what was folded counts too
-  std::uint32_t group = 0;  // of whose tensors, strategy/plan.h; `before` is the group's own version
+  double rate = 1;           // UpdateRule's
+  double strength = 0;       // likewise
+  bool accumulated = false;  // the sum of what was accumulated counts too
+  std::uint32_t group = 0;  // of whose tensors, strategy/strategy_spec.h; `before` is the group's own version
   Version scheduled = {};   // the job's version, whose learning rate it is
   template <class V, class M>
   static void fields(V&& v, M&& m) {
-    v(m.before), v(m.contributions), v(m.rule), v(m.rate), v(m.strength), v(m.folded), v(m.group),
+    v(m.before), v(m.contributions), v(m.rule), v(m.rate), v(m.strength), v(m.accumulated), v(m.group),
         v(m.scheduled);
   }
 };
@@ -312,7 +312,7 @@ enum class WorkerState : std::uint8_t { kAbsent, kLive, kLeft, kLost, kLast = kL
 
 struct WorkerRow {
   WorkerState state = WorkerState::kAbsent;
-  Clock clock;
+  StepCount steps;
   float loss = 0;
   std::uint64_t samples = 0;
   double compute_seconds = 0;
@@ -323,7 +323,7 @@ struct WorkerRow {
   std::uint64_t staleness_max = 0;
   template <class V, class M>
   static void fields(V&& v, M&& m) {
-    v(m.state), v(m.clock), v(m.loss), v(m.samples), v(m.compute_seconds), v(m.wait_seconds),
+    v(m.state), v(m.steps), v(m.loss), v(m.samples), v(m.compute_seconds), v(m.wait_seconds),
         v(m.data_seconds), v(m.pushes), v(m.staleness_mean), v(m.staleness_max);
   }
 };
@@ -366,9 +366,9 @@ struct StopRequest {
 
 // ---- checkpoints ----
 
-// Payload: the flat statistics. Worker → leader: its own, when asked and before it leaves; leader → worker:
+// Payload: the flat buffers. Worker → leader: its own, when asked and before it leaves; leader → worker:
 // what to begin with; leader → observer: the mean over the workers, empty where none is known.
-struct Statistics {
+struct Buffers {
   std::uint64_t request = 0;  // the observer's pull
   template <class V, class M>
   static void fields(V&& v, M&& m) {
@@ -395,7 +395,7 @@ struct CheckpointPiece {  // checkpoint/manifest.h
   }
 };
 
-struct FoldOrder {  // leader → follower: add so much of this push to the sum for the next update
+struct AccumulateOrder {  // leader → follower: add so much of this push to the sum for the next update
   Contribution contribution;
   bool first = false;  // which begins with it
   template <class V, class M>
@@ -415,20 +415,20 @@ struct CheckpointWritten {  // follower → leader
 };
 
 struct Progress {  // worker → leader: how far it is between two pushes, for people who watch
-  Clock clock;
+  StepCount steps;
   std::uint32_t samples = 0;  // since its last push
   float loss = 0;             // in the mean
   template <class V, class M>
   static void fields(V&& v, M&& m) {
-    v(m.clock), v(m.samples), v(m.loss);
+    v(m.steps), v(m.samples), v(m.loss);
   }
 };
 
 // Every message there is. A message's number on the wire is its place here: add at the end.
 using Message = std::variant<Challenge, Hello, Trusted, Refused, Join, Joined, Share, SendWeights, Initialize,
                              Push, Pull, Weights, Leave, Heartbeat, Staged, Initialized, Gone, ApplyOrder,
-                             DropOrder, DeliverOrder, StatusRequest, StatusReport, StopRequest, Statistics,
-                             CheckpointOrder, CheckpointWritten, FoldOrder, Progress>;
+                             DropOrder, DeliverOrder, StatusRequest, StatusReport, StopRequest, Buffers,
+                             CheckpointOrder, CheckpointWritten, AccumulateOrder, Progress>;
 
 // The name of a message's type, for messages to people.
 const char* name_of(const Message& message);

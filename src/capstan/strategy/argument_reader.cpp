@@ -1,4 +1,4 @@
-#include "capstan/strategy/options.h"
+#include "capstan/strategy/argument_reader.h"
 
 #include <charconv>
 #include <cmath>
@@ -19,7 +19,8 @@ bool read(std::string_view text, T& value) {
 
 }  // namespace
 
-Options::Options(const std::string& text, std::string spelling) : spelling_(std::move(spelling)) {
+ArgumentReader::ArgumentReader(const std::string& text, std::string spelling)
+    : spelling_(std::move(spelling)) {
   for (std::size_t begin = 0; !text.empty() && begin <= text.size();) {
     const auto end = std::min(text.find(':', begin), text.size());
     fields_.push_back(text.substr(begin, end - begin));
@@ -27,17 +28,17 @@ Options::Options(const std::string& text, std::string spelling) : spelling_(std:
   }
 }
 
-const std::string* Options::take() {
+const std::string* ArgumentReader::take() {
   return next_ < fields_.size() ? &fields_[next_++] : nullptr;
 }
 
-void Options::reject(const char* name, const std::string& right) const {
+void ArgumentReader::reject(const char* name, const std::string& right) const {
   throw UserError(
       fmt::format("strategy {}: {} must be {}, not \"{}\"", spelling_, name, right, fields_[next_ - 1]));
 }
 
-std::uint64_t Options::whole(const char* name, std::uint64_t missing, std::uint64_t least,
-                             std::uint64_t most) {
+std::uint64_t ArgumentReader::whole(const char* name, std::uint64_t missing, std::uint64_t least,
+                                    std::uint64_t most) {
   const auto* field = take();
   if (!field) return missing;
   std::uint64_t value = 0;
@@ -46,7 +47,7 @@ std::uint64_t Options::whole(const char* name, std::uint64_t missing, std::uint6
   return value;
 }
 
-double Options::number(const char* name, double missing, double least, double most) {
+double ArgumentReader::number(const char* name, double missing, double least, double most) {
   const auto* field = take();
   if (!field) return missing;
   double value = 0;
@@ -55,7 +56,7 @@ double Options::number(const char* name, double missing, double least, double mo
   return value;
 }
 
-Duration Options::time(const char* name, Duration missing) {
+Duration ArgumentReader::time(const char* name, Duration missing) {
   const auto* field = take();
   if (!field) return missing;
   const std::string_view text = *field;
@@ -67,13 +68,13 @@ Duration Options::time(const char* name, Duration missing) {
   return from_seconds(milliseconds ? value / 1000 : value);
 }
 
-bool Options::is(const char* word) {
+bool ArgumentReader::is(const char* word) {
   if (next_ >= fields_.size() || fields_[next_] != word) return false;
   ++next_;
   return true;
 }
 
-void Options::end() const {
+void ArgumentReader::end() const {
   if (next_ < fields_.size())
     throw UserError(fmt::format("strategy {} has no place for \"{}\"", spelling_, fields_[next_]));
 }

@@ -24,17 +24,17 @@ struct Group {
 // The strategies of one job of `workers` workers: the one it begins with, and those that take over later, by
 // their versions. Or groups of tensors with a strategy each: then `first` is that of group 0, the default,
 // and there is none later. Immutable once made.
-struct Plan {
+struct StrategySpec {
   std::uint32_t workers = 1;
   std::unique_ptr<Strategy> first;
   std::vector<Phase> later;
   std::vector<Group>
       groups;  // from group 1 on; a tensor belongs to the first that matches, or to the default
 
-  // "sync", "sync;500=async;900=ssp:3", "default=sync,fc*=async". Reads back as the same plan.
+  // "sync", "sync;500=async;900=ssp:3", "default=sync,fc*=async". Reads back as the same spec.
   std::string spelling() const;
   // As the strategies' own, for all of them.
-  bool parks_all() const;
+  bool workers_idle_during_update() const;
   bool needs_mean_square() const;
   // The least pushes for an update of any group.
   std::uint32_t least_pushes_per_update() const;
@@ -50,8 +50,8 @@ struct Plan {
 
 // Throws UserError for what is misspelt, and for what makes no sense: only strategies whose workers hand in
 // gradients may take over from each other, or be those of groups, and only one of the two.
-Plan parse_plan(const std::string& text, std::uint32_t workers);
-// The plan of what a user gives as two: "sync" and "500=async,900=ssp:3".
-std::string plan_text(const std::string& strategy, const std::string& switches);
+StrategySpec parse_strategy_spec(const std::string& text, std::uint32_t workers);
+// The spec of what a user gives as two: "sync" and "500=async,900=ssp:3".
+std::string strategy_spec_text(const std::string& strategy, const std::string& switches);
 
 }  // namespace capstan::strategy

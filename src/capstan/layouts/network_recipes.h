@@ -9,7 +9,7 @@ namespace capstan::layouts {
 
 // What the members of a family differ in. `name` is one of networks().
 
-struct ResNetPlan {
+struct ResNetRecipe {
   std::vector<int> blocks;  // of each stage
   bool bottleneck = false;
   bool small_images = false;      // a 3x3 convolution at the beginning and no pool
@@ -18,16 +18,16 @@ struct ResNetPlan {
 
   std::int64_t expansion() const { return bottleneck ? 4 : 1; }
 };
-ResNetPlan resnet_plan(std::string_view name);
+ResNetRecipe resnet_recipe(std::string_view name);
 
-struct VggPlan {
+struct VggRecipe {
   std::array<int, 5> convolutions;  // of each stage
   bool norm = false;
   bool small_images = false;  // 512 inputs and hidden units instead of 25,088 and 4096
 
   static std::int64_t channels(int stage) { return stage < 3 ? 64 << stage : 512; }
 };
-VggPlan vgg_plan(std::string_view name);
+VggRecipe vgg_recipe(std::string_view name);
 
 // One module of GoogLeNet: channels of its parts.
 struct InceptionModule {

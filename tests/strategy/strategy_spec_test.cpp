@@ -1,4 +1,4 @@
-#include "capstan/strategy/plan.h"
+#include "capstan/strategy/strategy_spec.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -12,40 +12,40 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
 
-TEST(Plan, IsOneStrategyOrSeveralInTurn) {
-  EXPECT_EQ(parse_plan("batch", 4).spelling(), "batch:4");
-  const auto plan = parse_plan(plan_text("sync", "500=async,900=ssp"), 4);
-  EXPECT_EQ(plan.spelling(), "sync;500=async;900=ssp:3");
-  EXPECT_EQ(parse_plan(plan.spelling(), 4).spelling(), plan.spelling());
-  EXPECT_EQ(plan_text("sync", ""), "sync");
+TEST(StrategySpec, IsOneStrategyOrSeveralInTurn) {
+  EXPECT_EQ(parse_strategy_spec("batch", 4).spelling(), "batch:4");
+  const auto spec = parse_strategy_spec(strategy_spec_text("sync", "500=async,900=ssp"), 4);
+  EXPECT_EQ(spec.spelling(), "sync;500=async;900=ssp:3");
+  EXPECT_EQ(parse_strategy_spec(spec.spelling(), 4).spelling(), spec.spelling());
+  EXPECT_EQ(strategy_spec_text("sync", ""), "sync");
 }
 
-TEST(Plan, ReadsInPlaceOnlyWhereEveryStrategyDoes) {
-  EXPECT_TRUE(parse_plan("sync;5=batch:4", 4).parks_all());
-  EXPECT_FALSE(parse_plan("sync;5=batch:3", 4).parks_all());
-  EXPECT_FALSE(parse_plan("async;5=sync", 4).parks_all());
+TEST(StrategySpec, ReadsInPlaceOnlyWhereEveryStrategyDoes) {
+  EXPECT_TRUE(parse_strategy_spec("sync;5=batch:4", 4).workers_idle_during_update());
+  EXPECT_FALSE(parse_strategy_spec("sync;5=batch:3", 4).workers_idle_during_update());
+  EXPECT_FALSE(parse_strategy_spec("async;5=sync", 4).workers_idle_during_update());
 }
 
-TEST(Plan, KeepsWhatAnyOfItsStrategiesNeeds) {
-  EXPECT_FALSE(parse_plan("sync;5=dc-asgd", 4).needs_mean_square());
-  EXPECT_TRUE(parse_plan("sync;5=dc-asgd-a", 4).needs_mean_square());
+TEST(StrategySpec, KeepsWhatAnyOfItsStrategiesNeeds) {
+  EXPECT_FALSE(parse_strategy_spec("sync;5=dc-asgd", 4).needs_mean_square());
+  EXPECT_TRUE(parse_strategy_spec("sync;5=dc-asgd-a", 4).needs_mean_square());
 }
 
 // Sync of four workers takes four pushes an update, async one.
-TEST(Plan, CountsPushesAndUpdates) {
-  const auto plan = parse_plan("sync;10=async", 4);
-  EXPECT_EQ(plan.pushes({0}, {10}), 40u);
-  EXPECT_EQ(plan.pushes({0}, {15}), 45u);
-  EXPECT_EQ(plan.pushes({8}, {12}), 10u);
-  EXPECT_EQ(plan.pushes({12}, {12}), 0u);
-  EXPECT_EQ(plan.after({0}, 40).value, 10u);
-  EXPECT_EQ(plan.after({0}, 45).value, 15u);
-  EXPECT_EQ(plan.after({0}, 7).value, 2u);  // begun is done
-  EXPECT_EQ(plan.after({8}, 10).value, 12u);
-  EXPECT_EQ(plan.after({20}, 5).value, 25u);
+TEST(StrategySpec, CountsPushesAndUpdates) {
+  const auto spec = parse_strategy_spec("sync;10=async", 4);
+  EXPECT_EQ(spec.pushes({0}, {10}), 40u);
+  EXPECT_EQ(spec.pushes({0}, {15}), 45u);
+  EXPECT_EQ(spec.pushes({8}, {12}), 10u);
+  EXPECT_EQ(spec.pushes({12}, {12}), 0u);
+  EXPECT_EQ(spec.after({0}, 40).value, 10u);
+  EXPECT_EQ(spec.after({0}, 45).value, 15u);
+  EXPECT_EQ(spec.after({0}, 7).value, 2u);  // begun is done
+  EXPECT_EQ(spec.after({8}, 10).value, 12u);
+  EXPECT_EQ(spec.after({20}, 5).value, 25u);
 }
 
-TEST(Plan, ChangesThatMakeNoSenseAreSaid) {
+TEST(StrategySpec, ChangesThatMakeNoSenseAreSaid) {
   const std::pair<const char*, const char*> wrong[] = {
       {"sync;async", "must be STEP=STRATEGY, such as 500=async"},
       {"sync;=async", "must be STEP=STRATEGY"},
@@ -59,7 +59,7 @@ TEST(Plan, ChangesThatMakeNoSenseAreSaid) {
       {"sync;9=async;9=ssp", "the change before it is at step 9"},
   };
   for (const auto& [text, says] : wrong) {
-    const auto parsed = [t = text] { (void)parse_plan(t, 4); };
+    const auto parsed = [t = text] { (void)parse_strategy_spec(t, 4); };
     EXPECT_THAT(parsed, ThrowsMessage<UserError>(HasSubstr(says))) << text;
   }
 }
@@ -75,12 +75,13 @@ FlatLayout layout(const std::vector<std::string>& names) {
 using Of = std::vector<std::uint32_t>;
 
 TEST(Groups, AreSpeltWithTheDefaultFirst) {
-  EXPECT_EQ(parse_plan("default=sync,fc*.weight=async", 4).spelling(), "default=sync,fc*.weight=async");
-  const auto plan = parse_plan("fc*=batch,conv?=ssp,default=dc-asgd", 4);
-  EXPECT_EQ(plan.spelling(), "default=dc-asgd:0.04,fc*=batch:4,conv?=ssp:3");
-  EXPECT_EQ(parse_plan(plan.spelling(), 4).spelling(), plan.spelling());
-  EXPECT_EQ(plan.group_names(), (std::vector<std::string>{"default", "fc*", "conv?"}));
-  EXPECT_EQ(parse_plan("default=sync", 4).spelling(), "sync") << "a default alone is no group";
+  EXPECT_EQ(parse_strategy_spec("default=sync,fc*.weight=async", 4).spelling(),
+            "default=sync,fc*.weight=async");
+  const auto spec = parse_strategy_spec("fc*=batch,conv?=ssp,default=dc-asgd", 4);
+  EXPECT_EQ(spec.spelling(), "default=dc-asgd:0.04,fc*=batch:4,conv?=ssp:3");
+  EXPECT_EQ(parse_strategy_spec(spec.spelling(), 4).spelling(), spec.spelling());
+  EXPECT_EQ(spec.group_names(), (std::vector<std::string>{"default", "fc*", "conv?"}));
+  EXPECT_EQ(parse_strategy_spec("default=sync", 4).spelling(), "sync") << "a default alone is no group";
 }
 
 TEST(Groups, TakeTheTensorsTheyMatchFirst) {
@@ -96,7 +97,7 @@ TEST(Groups, TakeTheTensorsTheyMatchFirst) {
       {"default=sync,f?1.b*=async,?onv?.w*t=async", {2, 0, 0, 1, 0}},
       {"sync", {0, 0, 0, 0, 0}},
   };
-  for (const auto& [text, of] : plans) EXPECT_EQ(parse_plan(text, 4).groups_of(all), of) << text;
+  for (const auto& [text, of] : plans) EXPECT_EQ(parse_strategy_spec(text, 4).groups_of(all), of) << text;
 }
 
 TEST(Groups, ThatAreLeftWithoutTensorsAreSaid) {
@@ -111,7 +112,7 @@ TEST(Groups, ThatAreLeftWithoutTensorsAreSaid) {
       {"default=sync,*=async", "the default is left without tensors"},
   };
   for (const auto& [text, says] : wrong) {
-    const auto divided = [&, t = text] { (void)parse_plan(t, 4).groups_of(all); };
+    const auto divided = [&, t = text] { (void)parse_strategy_spec(t, 4).groups_of(all); };
     EXPECT_THAT(divided, ThrowsMessage<UserError>(HasSubstr(says))) << text;
   }
 }
@@ -134,13 +135,13 @@ TEST(Groups, ThatMakeNoSenseAreSaid) {
       {"default=sync,fc*=async;5=async;9=sync", "--switch 5=async;9=sync: groups"},
   };
   for (const auto& [text, says] : wrong) {
-    const auto parsed = [t = text] { (void)parse_plan(t, 4); };
+    const auto parsed = [t = text] { (void)parse_strategy_spec(t, 4); };
     EXPECT_THAT(parsed, ThrowsMessage<UserError>(HasSubstr(says))) << text;
   }
   for (const char* whole : {"easgd", "local-sgd", "diloco:9", "decoupled-diloco", "fedavg", "fedbuff"}) {
     for (const char* form : {"default=sync,fc*={}", "fc*=async,default={}"}) {
       const auto text = fmt::format(fmt::runtime(form), whole);
-      const auto parsed = [&] { (void)parse_plan(text, 4); };
+      const auto parsed = [&] { (void)parse_strategy_spec(text, 4); };
       EXPECT_THAT(parsed, ThrowsMessage<UserError>(HasSubstr(fmt::format("{} is for a whole model", whole))))
           << text;
     }
@@ -148,21 +149,21 @@ TEST(Groups, ThatMakeNoSenseAreSaid) {
 }
 
 TEST(Groups, AreReadInPlaceOnlyWhereAllParkAll) {
-  EXPECT_TRUE(parse_plan("default=sync,x=batch:4,y=backup:0", 4).parks_all());
-  EXPECT_FALSE(parse_plan("default=sync,x=async", 4).parks_all());
-  EXPECT_FALSE(parse_plan("default=async,x=sync", 4).parks_all());
+  EXPECT_TRUE(parse_strategy_spec("default=sync,x=batch:4,y=backup:0", 4).workers_idle_during_update());
+  EXPECT_FALSE(parse_strategy_spec("default=sync,x=async", 4).workers_idle_during_update());
+  EXPECT_FALSE(parse_strategy_spec("default=async,x=sync", 4).workers_idle_during_update());
 }
 
 TEST(Groups, KeepWhatAnyOfThemNeedsAndCountAsTheDefaultDoes) {
-  EXPECT_FALSE(parse_plan("default=sync,x=dc-asgd", 4).needs_mean_square());
-  EXPECT_TRUE(parse_plan("default=sync,x=dc-asgd-a", 4).needs_mean_square());
-  EXPECT_TRUE(parse_plan("default=dc-asgd-a,x=sync", 4).needs_mean_square());
-  const auto plan = parse_plan("default=sync,x=async,y=batch:3", 4);
-  EXPECT_EQ(plan.pushes({0}, {10}), 40u);
-  EXPECT_EQ(plan.after({0}, 40).value, 10u);
-  EXPECT_EQ(plan.least_pushes_per_update(), 1u);
-  EXPECT_EQ(parse_plan("default=sync,y=batch:3", 4).least_pushes_per_update(), 3u);
-  EXPECT_EQ(parse_plan("default=batch:2,y=sync", 4).least_pushes_per_update(), 2u);
+  EXPECT_FALSE(parse_strategy_spec("default=sync,x=dc-asgd", 4).needs_mean_square());
+  EXPECT_TRUE(parse_strategy_spec("default=sync,x=dc-asgd-a", 4).needs_mean_square());
+  EXPECT_TRUE(parse_strategy_spec("default=dc-asgd-a,x=sync", 4).needs_mean_square());
+  const auto spec = parse_strategy_spec("default=sync,x=async,y=batch:3", 4);
+  EXPECT_EQ(spec.pushes({0}, {10}), 40u);
+  EXPECT_EQ(spec.after({0}, 40).value, 10u);
+  EXPECT_EQ(spec.least_pushes_per_update(), 1u);
+  EXPECT_EQ(parse_strategy_spec("default=sync,y=batch:3", 4).least_pushes_per_update(), 3u);
+  EXPECT_EQ(parse_strategy_spec("default=batch:2,y=sync", 4).least_pushes_per_update(), 2u);
 }
 
 }  // namespace

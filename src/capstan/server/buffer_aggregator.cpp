@@ -1,4 +1,4 @@
-#include "capstan/server/statistics_book.h"
+#include "capstan/server/buffer_aggregator.h"
 
 #include <algorithm>
 
@@ -6,24 +6,24 @@
 
 namespace capstan::server {
 
-std::string StatisticsBook::difference(const FlatLayout& layout) const {
+std::string BufferAggregator::difference(const FlatLayout& layout) const {
   return agreed_ ? layout_.difference(layout) : "";
 }
 
-void StatisticsBook::agree(const FlatLayout& layout) {
+void BufferAggregator::agree(const FlatLayout& layout) {
   CAPSTAN_CHECK(difference(layout).empty(), "one layout for all workers");
   layout_ = layout;
   agreed_ = true;
 }
 
-void StatisticsBook::restore(const FlatLayout& layout, std::vector<float> mean) {
+void BufferAggregator::restore(const FlatLayout& layout, std::vector<float> mean) {
   CAPSTAN_CHECK(mean.size() == layout.size(), "a mean of the whole layout");
   layout_ = layout;
   agreed_ = true;
   newest_ = std::move(mean);
 }
 
-void StatisticsBook::gone(WorkerId worker, bool lost) {
+void BufferAggregator::gone(WorkerId worker, bool lost) {
   const auto row = workers_.find(worker);
   if (row == workers_.end()) return;
   row->second.here = false;
@@ -31,7 +31,7 @@ void StatisticsBook::gone(WorkerId worker, bool lost) {
   settle();
 }
 
-void StatisticsBook::want(Done done) {
+void BufferAggregator::want(Done done) {
   Waiter waiter{{}, std::move(done)};
   for (const auto& [worker, row] : workers_) {
     if (row.here && !is_empty()) waiter.needs[worker] = row.times + 1;
@@ -40,7 +40,7 @@ void StatisticsBook::want(Done done) {
   settle();
 }
 
-bool StatisticsBook::wants(WorkerId worker) const {
+bool BufferAggregator::wants(WorkerId worker) const {
   const auto row = workers_.find(worker);
   return row != workers_.end() && std::ranges::any_of(waiters_, [&](const Waiter& w) {
            const auto need = w.needs.find(worker);
@@ -48,7 +48,7 @@ bool StatisticsBook::wants(WorkerId worker) const {
          });
 }
 
-void StatisticsBook::told(WorkerId worker, std::vector<float> values) {
+void BufferAggregator::told(WorkerId worker, std::vector<float> values) {
   const auto row = workers_.find(worker);
   if (row == workers_.end()) return;
   ++row->second.times;
@@ -56,7 +56,7 @@ void StatisticsBook::told(WorkerId worker, std::vector<float> values) {
   settle();
 }
 
-void StatisticsBook::settle() {
+void BufferAggregator::settle() {
   const auto is_done = [&](const Waiter& waiter) {
     return std::ranges::all_of(waiter.needs, [&](const auto& need) {
       const auto row = workers_.find(need.first);
@@ -73,7 +73,7 @@ void StatisticsBook::settle() {
   }
 }
 
-std::vector<float> StatisticsBook::mean(const Waiter& waiter) const {
+std::vector<float> BufferAggregator::mean(const Waiter& waiter) const {
   std::vector<double> sum(layout_.size());
   double count = 0;
   for (const auto& [worker, row] : workers_) {

@@ -1,4 +1,4 @@
-#include "capstan/strategy/plan.h"
+#include "capstan/strategy/strategy_spec.h"
 
 #include <algorithm>
 #include <charconv>
@@ -77,12 +77,12 @@ Group parse_group(const std::string& text, std::uint32_t workers) {
   } catch (const UserError& error) {
     throw UserError(fmt::format("--strategy: group {}: {}", group.glob, error.what()));
   }
-  if (group.strategy->round().is_local()) reject_whole();
+  if (group.strategy->local_steps().uses_local_steps()) reject_whole();
   return group;
 }
 
-Plan parse_groups(const std::string& text, std::uint32_t workers) {
-  Plan plan{workers, nullptr, {}, {}};
+StrategySpec parse_groups(const std::string& text, std::uint32_t workers) {
+  StrategySpec spec{workers, nullptr, {}, {}};
   std::vector<std::string> globs;
   for (const auto& part : split(text, ',')) {
     auto group = parse_group(part, workers);
@@ -90,33 +90,33 @@ Plan parse_groups(const std::string& text, std::uint32_t workers) {
       throw UserError(fmt::format("--strategy: group {} is given twice", group.glob));
     globs.push_back(group.glob);
     if (group.glob == kDefault) {
-      plan.first = std::move(group.strategy);
+      spec.first = std::move(group.strategy);
     } else {
-      plan.groups.push_back(std::move(group));
+      spec.groups.push_back(std::move(group));
     }
   }
-  if (!plan.first)
+  if (!spec.first)
     throw UserError(fmt::format(
         "--strategy {}: groups need a default for all other tensors, such as default=sync", text));
-  return plan;
+  return spec;
 }
 
 // Calls visit(first version, version behind the last, pushes per update) for each stretch.
 template <class Visit>
-void for_each_stretch(const Plan& plan, Visit visit) {
-  const Strategy* strategy = plan.first.get();
+void for_each_stretch(const StrategySpec& spec, Visit visit) {
+  const Strategy* strategy = spec.first.get();
   std::uint64_t begin = 0;
-  for (const auto& phase : plan.later) {
-    visit(begin, phase.from.value, strategy->pushes_per_update(plan.workers));
+  for (const auto& phase : spec.later) {
+    visit(begin, phase.from.value, strategy->pushes_per_update(spec.workers));
     begin = phase.from.value;
     strategy = phase.strategy.get();
   }
-  visit(begin, kEver, strategy->pushes_per_update(plan.workers));
+  visit(begin, kEver, strategy->pushes_per_update(spec.workers));
 }
 
 }  // namespace
 
-std::string Plan::spelling() const {
+std::string StrategySpec::spelling() const {
   auto text = first->spelling();
   if (!groups.empty()) text = fmt::format("{}={}", kDefault, text);
   for (const auto& group : groups) text += fmt::format(",{}={}", group.glob, group.strategy->spelling());
@@ -124,31 +124,33 @@ std::string Plan::spelling() const {
   return text;
 }
 
-bool Plan::parks_all() const {
-  return first->parks_all(workers) &&
-         std::ranges::all_of(later, [&](const Phase& p) { return p.strategy->parks_all(workers); }) &&
-         std::ranges::all_of(groups, [&](const Group& g) { return g.strategy->parks_all(workers); });
+bool StrategySpec::workers_idle_during_update() const {
+  return first->workers_idle_during_update(workers) &&
+         std::ranges::all_of(
+             later, [&](const Phase& p) { return p.strategy->workers_idle_during_update(workers); }) &&
+         std::ranges::all_of(groups,
+                             [&](const Group& g) { return g.strategy->workers_idle_during_update(workers); });
 }
 
-bool Plan::needs_mean_square() const {
+bool StrategySpec::needs_mean_square() const {
   return first->needs_mean_square() ||
          std::ranges::any_of(later, [&](const Phase& p) { return p.strategy->needs_mean_square(); }) ||
          std::ranges::any_of(groups, [&](const Group& g) { return g.strategy->needs_mean_square(); });
 }
 
-std::uint32_t Plan::least_pushes_per_update() const {
+std::uint32_t StrategySpec::least_pushes_per_update() const {
   auto least = first->pushes_per_update(workers);
   for (const auto& group : groups) least = std::min(least, group.strategy->pushes_per_update(workers));
   return least;
 }
 
-std::vector<std::string> Plan::group_names() const {
+std::vector<std::string> StrategySpec::group_names() const {
   std::vector<std::string> names = {kDefault};
   for (const auto& group : groups) names.push_back(group.glob);
   return names;
 }
 
-std::vector<std::uint32_t> Plan::groups_of(const FlatLayout& layout) const {
+std::vector<std::uint32_t> StrategySpec::groups_of(const FlatLayout& layout) const {
   std::vector<std::uint32_t> of;
   std::vector<bool> matched(groups.size() + 1), taken(groups.size() + 1);
   for (const auto& tensor : layout.tensors()) {
@@ -173,7 +175,7 @@ std::vector<std::uint32_t> Plan::groups_of(const FlatLayout& layout) const {
   return of;
 }
 
-std::uint64_t Plan::pushes(Version from, Version to) const {
+std::uint64_t StrategySpec::pushes(Version from, Version to) const {
   std::uint64_t sum = 0;
   for_each_stretch(*this, [&](std::uint64_t begin, std::uint64_t end, std::uint64_t each) {
     const auto first_version = std::max(begin, from.value), last = std::min(end, to.value);
@@ -182,7 +184,7 @@ std::uint64_t Plan::pushes(Version from, Version to) const {
   return sum;
 }
 
-Version Plan::after(Version from, std::uint64_t pushes) const {
+Version StrategySpec::after(Version from, std::uint64_t pushes) const {
   auto version = from.value;
   for_each_stretch(*this, [&](std::uint64_t, std::uint64_t end, std::uint64_t each) {
     if (version >= end || pushes == 0) return;
@@ -193,7 +195,7 @@ Version Plan::after(Version from, std::uint64_t pushes) const {
   return {version};
 }
 
-Plan parse_plan(const std::string& text, std::uint32_t workers) {
+StrategySpec parse_strategy_spec(const std::string& text, std::uint32_t workers) {
   const auto parts = split(text, ';');
   if (parts[0].find_first_of("=,") != std::string::npos) {
     if (parts.size() > 1)
@@ -201,25 +203,25 @@ Plan parse_plan(const std::string& text, std::uint32_t workers) {
                                   text.substr(parts[0].size() + 1)));
     return parse_groups(text, workers);
   }
-  Plan plan{workers, parse(parts[0], workers), {}, {}};
+  StrategySpec spec{workers, parse(parts[0], workers), {}, {}};
   for (std::size_t i = 1; i < parts.size(); ++i) {
-    plan.later.push_back(parse_phase(parts[i], workers));
-    const auto& phase = plan.later.back();
-    for (const auto* strategy : {plan.first.get(), phase.strategy.get()}) {
-      if (strategy->round().is_local())
+    spec.later.push_back(parse_phase(parts[i], workers));
+    const auto& phase = spec.later.back();
+    for (const auto* strategy : {spec.first.get(), phase.strategy.get()}) {
+      if (strategy->local_steps().uses_local_steps())
         throw UserError(
             fmt::format("--switch {}: with {} workers train by themselves: it is for a whole job, from its "
                         "begin to its end",
                         parts[i], strategy->spelling()));
     }
-    if (i > 1 && phase.from <= plan.later[i - 2].from)
+    if (i > 1 && phase.from <= spec.later[i - 2].from)
       throw UserError(fmt::format("--switch {}: the change before it is at step {}", parts[i],
-                                  plan.later[i - 2].from.value));
+                                  spec.later[i - 2].from.value));
   }
-  return plan;
+  return spec;
 }
 
-std::string plan_text(const std::string& strategy, const std::string& switches) {
+std::string strategy_spec_text(const std::string& strategy, const std::string& switches) {
   auto text = strategy;
   if (!switches.empty()) {
     for (const auto& part : split(switches, ',')) text += ";" + part;

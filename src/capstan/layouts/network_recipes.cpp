@@ -1,4 +1,4 @@
-#include "capstan/layouts/plans.h"
+#include "capstan/layouts/network_recipes.h"
 
 #include <charconv>
 
@@ -17,57 +17,57 @@ int layers_in(std::string_view name) {
 
 }  // namespace
 
-ResNetPlan resnet_plan(std::string_view name) {
-  ResNetPlan plan;
-  plan.small_images = name.ends_with("-cifar");
+ResNetRecipe resnet_recipe(std::string_view name) {
+  ResNetRecipe recipe;
+  recipe.small_images = name.ends_with("-cifar");
   switch (const int layers = layers_in(name)) {
     case 18:
-      plan.blocks = {2, 2, 2, 2};
-      return plan;
+      recipe.blocks = {2, 2, 2, 2};
+      return recipe;
     case 34:
-      plan.blocks = {3, 4, 6, 3};
-      return plan;
+      recipe.blocks = {3, 4, 6, 3};
+      return recipe;
     case 50:
-      plan.blocks = {3, 4, 6, 3};
+      recipe.blocks = {3, 4, 6, 3};
       break;
     case 101:
-      plan.blocks = {3, 4, 23, 3};
+      recipe.blocks = {3, 4, 23, 3};
       break;
     case 152:
-      plan.blocks = {3, 8, 36, 3};
+      recipe.blocks = {3, 8, 36, 3};
       break;
     default:  // three stages of n blocks of two: 6n + 2 layers
       CAPSTAN_CHECK(layers % 6 == 2, "a known ResNet");
-      plan.blocks.assign(3, (layers - 2) / 6);
-      plan.small_images = plan.padded_shortcuts = true;
-      plan.width = 16;
-      return plan;
+      recipe.blocks.assign(3, (layers - 2) / 6);
+      recipe.small_images = recipe.padded_shortcuts = true;
+      recipe.width = 16;
+      return recipe;
   }
-  plan.bottleneck = true;
-  return plan;
+  recipe.bottleneck = true;
+  return recipe;
 }
 
-VggPlan vgg_plan(std::string_view name) {
-  VggPlan plan{};
-  plan.norm = name.find("-bn") != std::string_view::npos;
-  plan.small_images = name.ends_with("-cifar");
+VggRecipe vgg_recipe(std::string_view name) {
+  VggRecipe recipe{};
+  recipe.norm = name.find("-bn") != std::string_view::npos;
+  recipe.small_images = name.ends_with("-cifar");
   switch (layers_in(name)) {
     case 11:
-      plan.convolutions = {1, 1, 2, 2, 2};
+      recipe.convolutions = {1, 1, 2, 2, 2};
       break;
     case 13:
-      plan.convolutions = {2, 2, 2, 2, 2};
+      recipe.convolutions = {2, 2, 2, 2, 2};
       break;
     case 16:
-      plan.convolutions = {2, 2, 3, 3, 3};
+      recipe.convolutions = {2, 2, 3, 3, 3};
       break;
     case 19:
-      plan.convolutions = {2, 2, 4, 4, 4};
+      recipe.convolutions = {2, 2, 4, 4, 4};
       break;
     default:
       CAPSTAN_CHECK(false, "a known VGG");
   }
-  return plan;
+  return recipe;
 }
 
 bool has_auxiliary(std::string_view name) {

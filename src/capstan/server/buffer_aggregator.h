@@ -11,9 +11,9 @@
 
 namespace capstan::server {
 
-// The statistics of the workers (running means and variances), of which each has its own: asks for them when
+// The buffers of the workers (running means and variances), of which each has its own: asks for them when
 // somebody wants their mean, and forms it. Owned by the leader's loop; not thread-safe.
-class StatisticsBook {
+class BufferAggregator {
  public:
   using Done = std::function<void(std::vector<float> mean)>;
 
@@ -29,7 +29,7 @@ class StatisticsBook {
 
   void joined(WorkerId worker) { workers_[worker] = Row{}; }
   void gone(WorkerId worker, bool lost);
-  // `done` runs once every worker that is here now has told its statistics, or is gone: at once where nobody
+  // `done` runs once every worker that is here now has told its buffers, or is gone: at once where nobody
   // is, or nothing is to be told. The mean is that over those workers, without lost ones; where nobody was
   // here, over those that have left.
   void want(Done done);

@@ -1,13 +1,13 @@
-#include "capstan/cli/step_plan.h"
+#include "capstan/cli/step_budget.h"
 
 #include <algorithm>
 
 #include "capstan/data/partition.h"
-#include "capstan/strategy/plan.h"
+#include "capstan/strategy/strategy_spec.h"
 
 namespace capstan::cli {
 
-double StepPlan::epoch_of(Version version) const {
+double StepBudget::epoch_of(Version version) const {
   auto before = start.value;
   for (std::size_t i = 0; i < epochs.size(); ++i) {
     const auto& epoch = epochs[i];
@@ -21,23 +21,23 @@ double StepPlan::epoch_of(Version version) const {
   return 0;
 }
 
-StepPlan plan_steps(const config::JobConfig& config, std::uint64_t samples,
-                    const checkpoint::Manifest* from) {
+StepBudget budget_steps(const config::JobConfig& config, std::uint64_t samples,
+                        const checkpoint::Manifest* from) {
   const auto workers = config.is_single() ? 1 : config.workers;
-  const auto job = config.has_servers() ? config.plan() : strategy::parse_plan("sync", workers);
-  const auto round = job.first->round();
+  const auto job = config.has_servers() ? config.plan() : strategy::parse_strategy_spec("sync", workers);
+  const auto round = job.first->local_steps();
   // Rounds of a worker after so many of its epochs and steps; what remains at the end is a round too.
   const auto rounds = [&](std::uint64_t epochs, std::uint64_t steps) {
     const auto done = round.epochs > 0 ? epochs : steps,
                length = round.epochs > 0 ? round.epochs : round.steps;
     return epochs == config.epochs ? (done + length - 1) / length : done / length;
   };
-  const auto legs = from ? from->legs : std::vector<DataLeg>();
+  const auto segments = from ? from->segments : std::vector<DataSegment>();
   const data::Partition whole{samples, workers, config.batch_size};
-  const data::Remainder remainder(samples, legs);
-  const data::Sampler sampler(whole, 0, config.seed, legs);
-  StepPlan plan;
-  plan.worker_steps = steps_of(legs);
+  const data::Remainder remainder(samples, segments);
+  const data::Sampler sampler(whole, 0, config.seed, segments);
+  StepBudget plan;
+  plan.worker_steps = steps_of(segments);
   plan.start = from ? from->version : Version{};
   plan.samples = samples;
   const auto steps_per_round = round.epochs > 0 ? round.epochs * whole.steps_per_epoch() : round.steps;
@@ -53,7 +53,7 @@ StepPlan plan_steps(const config::JobConfig& config, std::uint64_t samples,
   plan.worker_steps += steps;
   plan.total = plan.epochs.empty() ? plan.start.value : plan.epochs.back().end;
   if (config.max_steps > 0) plan.total = std::min(plan.total, config.max_steps);
-  plan.leg_steps = std::min(steps, job.pushes(plan.start, {plan.total}) / workers * steps_per_round);
+  plan.segment_steps = std::min(steps, job.pushes(plan.start, {plan.total}) / workers * steps_per_round);
   return plan;
 }
 

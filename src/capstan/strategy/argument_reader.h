@@ -10,10 +10,10 @@ namespace capstan::strategy {
 
 // What stands between the colons behind a strategy's name, taken one after the other; one that is missing
 // takes its default. Every function throws UserError that says what is wrong and what would be right.
-class Options {
+class ArgumentReader {
  public:
   // `spelling` is how the strategy is written with all its options: "easgd:ALPHA:T".
-  Options(const std::string& text, std::string spelling);
+  ArgumentReader(const std::string& text, std::string spelling);
 
   std::uint64_t whole(const char* name, std::uint64_t missing, std::uint64_t least, std::uint64_t most);
   double number(const char* name, double missing, double least, double most);

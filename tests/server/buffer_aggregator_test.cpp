@@ -1,4 +1,4 @@
-#include "capstan/server/statistics_book.h"
+#include "capstan/server/buffer_aggregator.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@ using ::testing::IsEmpty;
 class Book : public ::testing::Test {
  protected:
   const FlatLayout layout_ = FlatLayout({{"running_mean", {1}}});
-  StatisticsBook book_;
+  BufferAggregator book_;
   std::vector<std::vector<float>> heard_;
 
   void SetUp() override { book_.agree(layout_); }
@@ -79,7 +79,7 @@ TEST_F(Book, AnswersAtOnceWhereNobodyIsHere) {
 }
 
 TEST_F(Book, AnswersAtOnceWhereNothingIsToBeTold) {
-  StatisticsBook empty;
+  BufferAggregator empty;
   empty.agree(FlatLayout());
   empty.joined({0});
   bool answered = false;
@@ -199,12 +199,12 @@ TEST_F(Book, AllWorkersHaveTheSameBuffers) {
   EXPECT_EQ(book_.difference(layout_), "");
   EXPECT_THAT(book_.difference(FlatLayout({{"running_mean", {2}}})), HasSubstr("running_mean"));
   EXPECT_NE(book_.difference(FlatLayout()), "");
-  StatisticsBook none;
+  BufferAggregator none;
   EXPECT_EQ(none.difference(layout_), "") << "nothing is agreed yet";
   none.agree(FlatLayout());
   EXPECT_EQ(none.difference(FlatLayout()), "");
   EXPECT_NE(none.difference(layout_), "") << "none is an agreement, too";
-  StatisticsBook restored;
+  BufferAggregator restored;
   restored.restore(layout_, flat(1));
   EXPECT_NE(restored.difference(FlatLayout()), "");
 }
