@@ -43,10 +43,13 @@ const std::map<std::string, std::set<std::string>> kArrows = {
     {"launch", {"cluster"}},
     {"bench",
      {"client", "cluster", "config", "data", "kernels", "launch", "layouts", "metrics", "optimizer"}},
+    {"job",
+     {"checkpoint", "client", "cluster", "config", "data", "launch", "metrics", "models", "optimizer",
+      "report", "server", "store", "strategy", "training", "transport", "wire"}},
 };
 
 // Layers that must stay free of libtorch, so that a server starts in milliseconds.
-const std::set<std::string> kWithTorch = {"models", "training", "cli"};
+const std::set<std::string> kWithTorch = {"models", "training", "job", "cli"};
 
 struct Include {
   fs::path file;

@@ -49,7 +49,7 @@ std::map<std::string, std::vector<float>> state_of(const fs::path& run) {
   for (const char* file : {"weights.safetensors", "optimizer.safetensors"}) {
     for (auto& t : checkpoint::read_safetensors(folder / file).tensors) tensors[t.name] = std::move(t.values);
   }
-  for (const auto& s : manifest.statistics) tensors.erase(s.name);
+  for (const auto& s : manifest.buffers) tensors.erase(s.name);
   EXPECT_EQ(tensors.size(), manifest.parameters.size() * (1 + manifest.state.size()));
   return tensors;
 }

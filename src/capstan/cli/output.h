@@ -1,26 +1,12 @@
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
 #include <string>
+
+#include "capstan/base/text.h"
 
 namespace capstan::cli {
 
 // A line for people, on standard error. Where that cannot be written, nobody reads it and nothing happens.
 void say(const std::string& line);
-
-// "1 worker", "2 workers".
-std::string counted(std::uint64_t number, const std::string& noun);
-
-inline constexpr std::size_t kColumns = 80;  // of a terminal, in which lines for people stay
-// The words of a text in lines that end there. `column` is where the first begins, and the others are
-// indented.
-std::string wrapped(const std::string& text, std::size_t column, std::size_t indent);
-
-// A JSON value as one line of text; bytes that are no UTF-8 (of a file's name, say) are replaced.
-template <class Json>
-std::string json_line(const Json& value) {
-  return value.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
 
 }  // namespace capstan::cli

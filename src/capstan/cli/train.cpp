@@ -19,6 +19,7 @@
 #include "capstan/cli/train_job.h"
 #include "capstan/cli/train_team.h"
 #include "capstan/client/connector.h"
+#include "capstan/job/estimate.h"
 #include "capstan/launch/child.h"
 #include "capstan/models/arena.h"
 #include "capstan/models/buffers.h"
@@ -50,69 +51,6 @@ std::string versions() {
          "\n";
 }
 
-// Of the arrays that are kept beside the weights: by the servers, or by workers that need none.
-std::vector<std::string> state_names(const config::JobConfig& config) {
-  auto options = config.optimizer.options();
-  if (!config.has_servers()) return optimizer::Optimizer(options, {}).state_names();
-  const auto plan = config.plan();
-  if (plan.first->local_steps().uses_local_steps()) {
-    const auto outer = plan.first->outer().value_or(strategy::OuterStep{});
-    options = optimizer::outer(outer.rate, outer.momentum);
-  }
-  auto names = optimizer::Optimizer(options, {}).state_names();
-  if (plan.needs_mean_square()) names.emplace_back("mean_square");
-  return names;
-}
-
-// Bytes that a job needs, and moves.
-struct Estimate {
-  std::uint64_t servers = 0;  // weights and optimizer state, over all of them
-  std::uint64_t worker = 0;   // gradient, weights and optimizer state, as far as it has its own
-  std::uint64_t update = 0;   // moved by an update
-};
-
-Estimate estimate(const config::JobConfig& config, std::uint64_t model) {
-  const auto kept = model * state_names(config).size();
-  if (!config.has_servers()) {
-    const auto others = config.is_team() ? config.workers - 1 : 0;
-    return {0, 2 * model + kept, 2 * model * others};
-  }
-  const auto plan = config.plan();
-  // On the same host weights may be read in place; who trains by itself has its own, too.
-  const bool in_place = plan.workers_idle_during_update() && config.transport != "ucx";
-  const bool local = plan.first->local_steps().uses_local_steps();
-  const optimizer::Optimizer own(config.optimizer.options(), {});
-  const auto arrays = (in_place ? 1 : 2) + (local ? 1 + own.state_names().size() : 0);
-  return {model + kept, model * arrays, 2 * model * plan.first->pushes_per_update(config.workers)};
-}
-
-// What a run would need, without running it.
-void print_dry_run(const config::JobConfig& config, const data::Dataset& dataset, const FlatLayout& layout,
-                   bool json) {
-  const auto plan = budget_steps(config, dataset.train->count(), nullptr);
-  const auto bytes = estimate(config, layout.bytes());
-  if (json) {
-    fmt::print("{}\n", json_line(nlohmann::ordered_json{{"ok", true},
-                                                        {"config", config.to_toml()},
-                                                        {"parameters", layout.parameters()},
-                                                        {"steps", plan.total},
-                                                        {"steps_per_epoch", plan.per_epoch},
-                                                        {"server_bytes", bytes.servers},
-                                                        {"worker_bytes", bytes.worker},
-                                                        {"bytes_per_step", bytes.update}}));
-    return;
-  }
-  const auto megabytes = [](std::uint64_t b) { return static_cast<double>(b) / 1e6; };
-  fmt::print("{}\n# {} parameters, {} training and {} test samples\n# {} updates, {} an epoch\n",
-             config.to_toml(), layout.parameters(), dataset.train->count(), dataset.test->count(), plan.total,
-             plan.per_epoch);
-  if (config.has_servers())
-    fmt::print("# weights and optimizer state: {:.1f} MB over {}\n", megabytes(bytes.servers),
-               counted(config.servers, "server"));
-  fmt::print("# a worker's gradient, and what it has of its own: {:.1f} MB\n", megabytes(bytes.worker));
-  if (!config.is_single()) fmt::print("# moved: {:.1f} MB an update\n", megabytes(bytes.update));
-}
-
 [[noreturn]] void become(const std::string& name, std::vector<std::string> arguments) {
   const auto program = launch::program(name);
   arguments.insert(arguments.begin(), program);
@@ -142,7 +80,7 @@ void check_resumed(const Resumed& resumed, const FlatLayout& layout, const data:
   if (const auto difference = layout.difference(FlatLayout(from.parameters)); !difference.empty())
     throw UserError(fmt::format("{} is of another network than {}: {}", folder, config.network, difference));
   const auto kind = config.optimizer.options().kind;
-  if (from.state != state_names(config))
+  if (from.state != job::state_names(config))
     throw UserError(fmt::format("{} was made with {}: its state is of no use to {} as it is set here", folder,
                                 from.optimizer, optimizer::name(kind)));
   if (from.samples > 0 && (from.samples != dataset.train->count() || from.seed != config.seed))
@@ -264,10 +202,17 @@ int run_train(const Arguments& arguments) {
                             ? std::filesystem::equivalent(config.train_dir, resumed->run, none)
                             : config.resume == "auto" &&
                                   !std::filesystem::exists(config.train_dir / "weights.safetensors", none);
-  const auto plan = budget_steps(config, dataset.train->count(), resumed ? &resumed->from.manifest : nullptr);
+  const auto plan =
+      job::budget_steps(config, dataset.train->count(), resumed ? &resumed->from.manifest : nullptr);
   (void)config.optimizer.schedule(plan.total);  // wrong schedules end here
   if (dry_run) {
-    print_dry_run(config, dataset, layout, json);
+    const job::DryRun shown{config,
+                            layout.parameters(),
+                            dataset.train->count(),
+                            dataset.test->count(),
+                            job::budget_steps(config, dataset.train->count(), nullptr),
+                            job::estimate(config, layout.bytes())};
+    fmt::print("{}", json ? shown.json() + "\n" : shown.text());
     return kSuccess;
   }
   if (team_rank > 0) {
@@ -278,33 +223,33 @@ int run_train(const Arguments& arguments) {
   if (config.transport == "auto" && config.has_servers() && !by_hand) config.transport = "local";
 
   training::configure_torch(static_cast<int>(config.has_servers() ? 1 : config.worker_threads()));
-  TrainContext context{
-      config,
-      std::move(dataset),
-      std::move(model),
-      layout,
-      buffer_layout,
-      metrics::RunFolder(config.train_dir, fmt::format("{}-{}", config.network, config.dataset), same_run),
-      plan,
-      resumed ? std::optional(resumed->from) : std::nullopt,
-      interrupts,
-      token,
-      !by_hand,
-      evaluator};
-  context.folder.write("config.toml", config.to_toml());
-  context.folder.write("versions.json", versions());
+  TrainContext context{config,
+                       std::move(dataset),
+                       std::move(model),
+                       layout,
+                       buffer_layout,
+                       job::RunRecord(metrics::RunFolder(
+                           config.train_dir, fmt::format("{}-{}", config.network, config.dataset), same_run)),
+                       plan,
+                       resumed ? std::optional(resumed->from) : std::nullopt,
+                       interrupts,
+                       token,
+                       !by_hand,
+                       evaluator};
+  context.folder.write_configuration(config.to_toml());
+  context.folder.write_versions(versions());
   if (resumed) {
     say(fmt::format("going on from step {}: {}", plan.start.value, resumed->from.folder.string()));
     if (plan.total <= plan.start.value)
       say(fmt::format("nothing is left to train: it has {} updates, and --epochs {}{} ask for no more",
                       plan.start.value, config.epochs, config.max_steps > 0 ? " with --max-steps" : ""));
-    context.folder.append(json_line(nlohmann::ordered_json{{"kind", "resume"}, {"step", plan.start.value}}));
+    context.folder.resumed(plan.start);
   }
   const auto result = config.is_single() ? train_alone(context)
                       : config.is_team() ? train_in_team(context)
                                          : train_with_servers(context);
   say_unreadable(*context.dataset.test, "test");
-  context.folder.append(result.json());
+  context.folder.result(result);
   if (json) {
     fmt::print("{}\n", result.json());
   } else {
@@ -313,7 +258,7 @@ int run_train(const Arguments& arguments) {
   if (!context.folder.is_complete())
     say(fmt::format("capstan: {}/metrics.jsonl is not complete: is the disk full?", result.run_dir));
   if (result.interrupted)
-    say(result.checkpoint == result.steps && result.steps > 0
+    say(result.checkpoint == result.reached.steps && result.reached.steps > 0
             ? fmt::format("interrupted: --resume {} goes on", result.run_dir)
             : "interrupted: the weights so far are saved");
   if (!std::isfinite(result.test.loss))

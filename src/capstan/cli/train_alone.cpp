@@ -1,7 +1,6 @@
 #include <atomic>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "capstan/checkpoint/model_file.h"
 #include "capstan/cli/alone_checkpoints.h"
@@ -17,7 +16,7 @@
 
 namespace capstan::cli {
 
-TrainResult train_alone(TrainContext& context, const training::Team& team) {
+job::TrainResult train_alone(TrainContext& context, const training::Team& team) {
   const auto& config = context.config;
   const auto& plan = context.plan;
   const optimizer::Optimizer rule(config.optimizer.options(), config.optimizer.schedule(plan.total));
@@ -84,7 +83,7 @@ TrainResult train_alone(TrainContext& context, const training::Team& team) {
   if (!checkpoints.error().empty()) progress.say("a checkpoint could not be written: " + checkpoints.error());
   evaluator.finish(say_line, [&] { return context.interrupts.count() > (trained.stopped ? 1 : 0); });
   say_unreadable(*context.dataset.train, "training");
-  TrainResult result;
+  job::TrainResult result;
   result.interrupted = trained.stopped;
   result.config = config;
   result.take(status, context.dataset.train->count());

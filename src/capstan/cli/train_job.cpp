@@ -1,11 +1,9 @@
 #include "capstan/cli/train_job.h"
 
 #include <algorithm>
-#include <cmath>
 #include <thread>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 #include <signal.h>
 
 #include "capstan/base/user_error.h"
@@ -64,7 +62,7 @@ class Supervisor {
         evaluator_(std::move(context.model), context.layout, *context.dataset.test),
         evaluator_process_(context.evaluator, context.folder.path()) {}
 
-  TrainResult run() {
+  job::TrainResult run() {
     start();
     while (!status_.finished) {
       look();
@@ -108,14 +106,9 @@ class Supervisor {
     ask_for_epoch();
   }
 
-  // The next whole epoch; the last one is the end itself, which is evaluated with whatever the run has come
-  // to.
   void ask_for_epoch() {
-    while (next_epoch_ < plan_.epochs.size() && plan_.epochs[next_epoch_].end <= evaluated_version_.value)
-      ++next_epoch_;
-    if (next_epoch_ == plan_.epochs.size() || plan_.epochs[next_epoch_].end >= plan_.total) return;
-    observer_->request_weights(context_.layout, Version{plan_.epochs[next_epoch_].end},
-                               context_.buffer_layout);
+    if (const auto next = schedule_.next(evaluated_version_))
+      observer_->request_weights(context_.layout, *next, context_.buffer_layout);
   }
 
   // Servers write what was reached before they end.
@@ -148,7 +141,7 @@ class Supervisor {
     if (!evaluator_.busy()) {
       if (auto snapshot = observer_->take_weights(); snapshot && !status_.finished) {
         evaluated_version_ = snapshot->version;
-        evaluated_seconds_ = seconds_at(snapshot->version);
+        evaluated_seconds_ = schedule_.seconds_at(snapshot->version, status_.version, status_.seconds);
         evaluator_.start(std::move(snapshot->weights), snapshot->buffers);
       }
     }
@@ -158,11 +151,7 @@ class Supervisor {
 
   void show() {
     progress_.show(status_);
-    context_.folder.append(json_line(nlohmann::ordered_json{{"kind", "progress"},
-                                                            {"step", status_.version.value},
-                                                            {"seconds", status_.seconds},
-                                                            {"samples", status_.samples},
-                                                            {"train_loss", status_.loss}}));
+    context_.folder.progress(status_);
   }
 
   void epoch_done(const training::Evaluation& test) {
@@ -172,12 +161,6 @@ class Supervisor {
 
   void record_epoch(Version version, const training::Evaluation& test) {
     record_evaluation(context_.folder, progress_, version, plan_, test, evaluated_seconds_);
-  }
-
-  // When a version was reached. The servers may have gone on a little: updates are taken to be evenly spread.
-  double seconds_at(Version version) const {
-    const auto updates = [&](Version v) { return static_cast<double>(v.value - plan_.start.value); };
-    return updates(status_.version) > 0 ? status_.seconds * updates(version) / updates(status_.version) : 0;
   }
 
   // Of several, the one that was killed is the cause, and the others ended because of it.
@@ -203,8 +186,7 @@ class Supervisor {
   void say_checkpoints() {
     if (status_.checkpoint != said_checkpoint_) {
       said_checkpoint_ = status_.checkpoint;
-      context_.folder.append(
-          json_line(nlohmann::ordered_json{{"kind", "checkpoint"}, {"step", said_checkpoint_.value}}));
+      context_.folder.checkpoint(said_checkpoint_);
       if (!status_.finished) progress_.say(fmt::format("checkpoint at step {}", said_checkpoint_.value));
     }
     if (status_.checkpoint_error != said_checkpoint_error_) {
@@ -242,9 +224,9 @@ class Supervisor {
     throw Failure(kLost, why.message() + ": training cannot go on");
   }
 
-  TrainResult finish() {
+  job::TrainResult finish() {
     if (evaluator_.busy()) record_epoch(evaluated_version_, evaluator_.wait());
-    TrainResult result;
+    job::TrainResult result;
     result.config = config_;
     // Workers of other hosts may come by another way than this process.
     result.transport = context_.starts_workers ? observer_->transport() : config_.transport;
@@ -254,9 +236,9 @@ class Supervisor {
     result.checkpoint = status_.checkpoint.value;
     if (context_.resume) result.resumed(context_.resume->manifest, context_.dataset.train->count());
     if (result.lost_workers == config_.workers) {
-      throw Failure(kLost,
-                    fmt::format("all {} workers are lost after {} updates; see {}/{}-0.log", config_.workers,
-                                result.steps, result.run_dir, context_.starts_workers ? "worker" : "server"));
+      throw Failure(kLost, fmt::format("all {} workers are lost after {} updates; see {}/{}-0.log",
+                                       config_.workers, result.reached.steps, result.run_dir,
+                                       context_.starts_workers ? "worker" : "server"));
     }
     auto last = observer_->pull(context_.layout, status_.version, context_.buffer_layout);
     if (!last) server_lost(last.status());
@@ -287,14 +269,14 @@ class Supervisor {
 
   TrainContext& context_;
   const config::JobConfig& config_;
-  const StepBudget plan_;
+  const job::StepBudget plan_;
+  const job::EvaluationSchedule schedule_{plan_};
   launch::LocalJob job_;
   Progress progress_;
   training::BackgroundEvaluator evaluator_;
   EvaluatorChild evaluator_process_;
   std::unique_ptr<client::Observer> observer_;
   wire::StatusReport status_;
-  std::size_t next_epoch_ = 0;
   Version evaluated_version_ = context_.plan.start;
   double evaluated_seconds_ = 0;
   Version said_checkpoint_ = context_.plan.start;
@@ -306,19 +288,11 @@ class Supervisor {
 
 }  // namespace
 
-void record_evaluation(metrics::RunFolder& folder, Progress& progress, Version version,
-                       const StepBudget& plan, const training::Evaluation& test, double seconds) {
-  const double epoch = plan.epoch_of(version);
-  const double samples = std::round(epoch * static_cast<double>(plan.samples));
-  progress.say(fmt::format("epoch {:g}  step {}  test accuracy {:.2f} %  test loss {:.4f}",
-                           std::round(1000 * epoch) / 1000, version.value, 100 * test.accuracy, test.loss));
-  folder.append(json_line(nlohmann::ordered_json{{"kind", "evaluation"},
-                                                 {"epoch", epoch},
-                                                 {"step", version.value},
-                                                 {"seconds", seconds},
-                                                 {"samples", samples},
-                                                 {"test_loss", test.loss},
-                                                 {"test_accuracy", test.accuracy}}));
+void record_evaluation(job::RunRecord& folder, Progress& progress, Version version,
+                       const job::StepBudget& plan, const training::Evaluation& test, double seconds) {
+  const auto record = job::EvaluationSchedule(plan).record(version, seconds, test);
+  progress.say(record.text());
+  folder.evaluation(record);
 }
 
 std::string without_name(const std::string& words) {
@@ -326,7 +300,7 @@ std::string without_name(const std::string& words) {
   return words.starts_with(kName) ? words.substr(kName.size()) : words;
 }
 
-TrainResult train_with_servers(TrainContext& context) {
+job::TrainResult train_with_servers(TrainContext& context) {
   return Supervisor(context).run();
 }
 

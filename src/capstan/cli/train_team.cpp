@@ -116,7 +116,7 @@ training::Team team(training::AllreduceGroup& group, const config::JobConfig& co
 
 }  // namespace
 
-TrainResult train_in_team(TrainContext& context) {
+job::TrainResult train_in_team(TrainContext& context) {
   const auto host = client::parse_address(context.config.listen).host;
   bool met = false;
   std::unique_ptr<training::AllreduceGroup> group;
@@ -143,7 +143,7 @@ TrainResult train_in_team(TrainContext& context) {
 }
 
 int follow_in_team(const config::JobConfig& config, const std::string& address, std::uint32_t rank,
-                   const data::Dataset& dataset, const StepBudget& plan,
+                   const data::Dataset& dataset, const job::StepBudget& plan,
                    const std::optional<checkpoint::Found>& resume) {
   if (rank >= config.workers)
     throw UserError(fmt::format("--team-rank {}: the team has {} workers, from 0", rank, config.workers));

@@ -2,32 +2,44 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "capstan/checkpoint/manifest.h"
 #include "capstan/config/job_config.h"
-#include "capstan/training/evaluate.h"
+#include "capstan/training/evaluation.h"
 #include "capstan/wire/messages.h"
 
-namespace capstan::cli {
+namespace capstan::job {
 
-// What a training run came to; the keys of `train --json` in the same order.
+// What a training run has reached. A value.
 struct TrainResult {
+  // Applied updates, and the passes over the training set that they are; both from the run's first begin.
+  struct Reached {
+    std::uint64_t steps = 0;
+    double epochs = 0;
+    double seconds = 0;  // since the start or the resume
+    double samples_per_second = 0;
+  };
+  // Seconds of one worker, mean over all of them.
+  struct WorkerTimes {
+    double compute = 0, communication = 0, data = 0;
+  };
+  struct Pushes {
+    std::uint64_t dropped = 0;
+    double staleness_mean = 0;
+    std::uint64_t staleness_max = 0;
+  };
+
   config::JobConfig config;
   std::string transport = "none";
-  std::uint64_t steps = 0;
-  double epochs = 0;  // passes over the training set that were applied
-  double seconds = 0;
-  double samples_per_second = 0;
+  Reached reached;
   double train_loss = 0;
   training::Evaluation test;
   std::uint64_t bytes_pushed = 0, bytes_pulled = 0;
-  double compute_seconds = 0, communication_seconds = 0;  // of a worker, in the mean
+  WorkerTimes times;
+  Pushes pushes;
   std::uint64_t lost_workers = 0;
-  std::uint64_t dropped_pushes = 0;
-  double staleness_mean = 0;
-  std::uint64_t staleness_max = 0;
-  std::vector<wire::WorkerRow> rows;  // by rank; none without servers
-  double data_seconds = 0;            // that a worker waited for its samples, in the mean
+  std::vector<wire::WorkerRow> rows;  // by rank
   std::uint64_t resumed_from = 0;     // version of the checkpoint it began with; 0 for none
   std::uint64_t checkpoint = 0;       // version of the newest checkpoint; 0 for none
   std::string run_dir;
@@ -37,8 +49,9 @@ struct TrainResult {
   void take(const wire::StatusReport& status, std::uint64_t training_samples);
   // Adds what was trained before the checkpoint.
   void resumed(const checkpoint::Manifest& from, std::uint64_t training_samples);
-  std::string json() const;
-  std::string summary() const;
+
+  std::string json() const;     // of `train --json`, one line
+  std::string summary() const;  // for people
 };
 
-}  // namespace capstan::cli
+}  // namespace capstan::job

@@ -1,0 +1,65 @@
+#include "capstan/job/estimate.h"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "capstan/base/text.h"
+#include "capstan/optimizer/optimizer.h"
+#include "capstan/strategy/strategy.h"
+
+namespace capstan::job {
+
+std::vector<std::string> state_names(const config::JobConfig& config) {
+  auto options = config.optimizer.options();
+  if (!config.has_servers()) return optimizer::Optimizer(options, {}).state_names();
+  const auto spec = config.plan();
+  if (spec.first->local_steps().uses_local_steps()) {
+    const auto outer = spec.first->outer().value_or(strategy::OuterStep{});
+    options = optimizer::outer(outer.rate, outer.momentum);
+  }
+  auto names = optimizer::Optimizer(options, {}).state_names();
+  if (spec.needs_mean_square()) names.emplace_back("mean_square");
+  return names;
+}
+
+Estimate estimate(const config::JobConfig& config, std::uint64_t model) {
+  const auto state = model * state_names(config).size();
+  if (!config.has_servers()) {
+    const auto others = config.is_team() ? config.workers - 1 : 0;
+    return {0, 2 * model + state, 2 * model * others};
+  }
+  const auto spec = config.plan();
+  // On one host workers may read the weights in the server's memory; with local steps each has its own, too.
+  const bool in_place = spec.workers_idle_during_update() && config.transport != "ucx";
+  const bool local = spec.first->local_steps().uses_local_steps();
+  const optimizer::Optimizer own(config.optimizer.options(), {});
+  const auto arrays = (in_place ? 1 : 2) + (local ? 1 + own.state_names().size() : 0);
+  return {model + state, model * arrays, 2 * model * spec.first->pushes_per_update(config.workers)};
+}
+
+std::string DryRun::json() const {
+  return json_line(nlohmann::ordered_json{{"ok", true},
+                                          {"config", config.to_toml()},
+                                          {"parameters", parameters},
+                                          {"steps", budget.total},
+                                          {"steps_per_epoch", budget.per_epoch},
+                                          {"server_bytes", bytes.servers},
+                                          {"worker_bytes", bytes.worker},
+                                          {"bytes_per_step", bytes.update}});
+}
+
+std::string DryRun::text() const {
+  const auto megabytes = [](std::uint64_t b) { return static_cast<double>(b) / 1e6; };
+  auto out = fmt::format("{}\n# {} parameters, {} training and {} test samples\n# {} updates, {} an epoch\n",
+                         config.to_toml(), parameters, training_samples, test_samples, budget.total,
+                         budget.per_epoch);
+  if (config.has_servers())
+    out += fmt::format("# weights and optimizer state: {:.1f} MB over {}\n", megabytes(bytes.servers),
+                       counted(config.servers, "server"));
+  out +=
+      fmt::format("# a worker's gradient, and what it has of its own: {:.1f} MB\n", megabytes(bytes.worker));
+  if (!config.is_single()) out += fmt::format("# moved: {:.1f} MB an update\n", megabytes(bytes.update));
+  return out;
+}
+
+}  // namespace capstan::job

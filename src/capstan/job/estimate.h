@@ -1,0 +1,38 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "capstan/base/flat_layout.h"
+#include "capstan/config/job_config.h"
+#include "capstan/job/step_budget.h"
+
+namespace capstan::job {
+
+// Names of the arrays kept beside the weights: by the servers or, without servers, by the workers.
+std::vector<std::string> state_names(const config::JobConfig& config);
+
+// Bytes that a job needs, and moves. A value.
+struct Estimate {
+  std::uint64_t servers = 0;  // weights and optimizer state, over all servers
+  std::uint64_t worker = 0;   // gradient, and what a worker has of weights and optimizer state
+  std::uint64_t update = 0;   // pushed and pulled for one update
+};
+
+// `model` is the size of the weights in bytes.
+Estimate estimate(const config::JobConfig& config, std::uint64_t model);
+
+// What `train --dry-run` says: a job, and what it would take. A value.
+struct DryRun {
+  config::JobConfig config;
+  std::uint64_t parameters = 0;
+  std::uint64_t training_samples = 0, test_samples = 0;
+  StepBudget budget;
+  Estimate bytes;
+
+  std::string json() const;
+  std::string text() const;
+};
+
+}  // namespace capstan::job

@@ -1,0 +1,72 @@
+#include "capstan/job/run_record.h"
+
+#include <fstream>
+#include <iterator>
+#include <utility>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "capstan/base/text.h"
+#include "capstan/base/user_error.h"
+
+namespace capstan::job {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+
+constexpr const char* kConfiguration = "config.toml";
+
+std::string text_of(const fs::path& file) {
+  std::ifstream in(file, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+}  // namespace
+
+RunRecord::RunRecord(metrics::RunFolder folder) : folder_(std::move(folder)) {}
+
+void RunRecord::write_configuration(const std::string& toml) {
+  const auto current = path() / kConfiguration;
+  if (fs::exists(current) && text_of(current) != toml) {
+    int number = 1;
+    while (fs::exists(path() / fmt::format("config.{}.toml", number))) ++number;
+    std::error_code error;
+    fs::rename(current, path() / fmt::format("config.{}.toml", number), error);
+    if (error) throw UserError(fmt::format("cannot rename {}: {}", current.string(), error.message()));
+  }
+  folder_.write(kConfiguration, toml);
+}
+
+void RunRecord::resumed(Version from) {
+  folder_.append(json_line(Json{{"kind", "resume"}, {"step", from.value}}));
+}
+
+void RunRecord::progress(const wire::StatusReport& status) {
+  folder_.append(json_line(Json{{"kind", "progress"},
+                                {"step", status.version.value},
+                                {"seconds", status.seconds},
+                                {"samples", status.samples},
+                                {"train_loss", status.loss}}));
+}
+
+void RunRecord::checkpoint(Version version) {
+  folder_.append(json_line(Json{{"kind", "checkpoint"}, {"step", version.value}}));
+}
+
+void RunRecord::evaluation(const EvaluationRecord& record) {
+  folder_.append(json_line(Json{{"kind", "evaluation"},
+                                {"epoch", record.epoch},
+                                {"step", record.version.value},
+                                {"seconds", record.seconds},
+                                {"samples", record.samples},
+                                {"test_loss", record.test.loss},
+                                {"test_accuracy", record.test.accuracy}}));
+}
+
+void RunRecord::result(const TrainResult& result) {
+  folder_.append(result.json());
+}
+
+}  // namespace capstan::job

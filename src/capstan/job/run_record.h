@@ -1,0 +1,36 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include "capstan/job/evaluation_schedule.h"
+#include "capstan/job/result.h"
+#include "capstan/metrics/run_folder.h"
+#include "capstan/wire/messages.h"
+
+namespace capstan::job {
+
+// What a run writes into its folder besides weights and checkpoints: config.toml, versions.json and a line of
+// metrics.jsonl for each event. Not thread-safe.
+class RunRecord {
+ public:
+  explicit RunRecord(metrics::RunFolder folder);
+
+  const std::filesystem::path& path() const { return folder_.path(); }
+  // Throws UserError where it cannot be written. A configuration of the same run that reads otherwise is kept
+  // as config.1.toml, the one after it as config.2.toml, and so on.
+  void write_configuration(const std::string& toml);
+  void write_versions(const std::string& json) { folder_.write("versions.json", json); }
+
+  void resumed(Version from);
+  void progress(const wire::StatusReport& status);
+  void checkpoint(Version version);
+  void evaluation(const EvaluationRecord& record);
+  void result(const TrainResult& result);
+  bool is_complete() const { return folder_.is_complete(); }  // every line was written
+
+ private:
+  metrics::RunFolder folder_;
+};
+
+}  // namespace capstan::job

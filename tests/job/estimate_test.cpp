@@ -1,0 +1,133 @@
+// Estimates against the bytes that servers in this process move and write.
+
+#include "capstan/job/estimate.h"
+
+#include <thread>
+
+#include <gtest/gtest.h>
+
+#include "capstan/checkpoint/checkpoint.h"
+#include "support/loopback_cluster.h"
+#include "support/temporary_folder.h"
+
+namespace capstan::job {
+namespace {
+
+using testing::LoopbackCluster;
+using testing::TemporaryFolder;
+
+const FlatLayout kLayout({{"weight", {30, 100}}, {"bias", {30}}});
+constexpr std::uint32_t kWorkers = 3;
+constexpr std::uint64_t kRounds = 6;  // pushes of each worker
+
+config::JobConfig job(const std::string& strategy, const std::string& optimizer = "sgd") {
+  config::JobConfig config;
+  config.strategy = strategy;
+  config.workers = kWorkers;
+  config.optimizer.name = optimizer;
+  return config;
+}
+
+// What a job of this configuration has moved, and the checkpoint it leaves.
+struct Measured {
+  wire::StatusReport report;
+  checkpoint::Manifest manifest;
+};
+
+Measured measure(const config::JobConfig& config) {
+  const TemporaryFolder folder;
+  server::ServerOptions options;
+  options.job.strategy = config.strategy;
+  options.job.workers = config.workers;
+  options.optimizer = config.optimizer.options();
+  options.checkpoints = {folder / "run", 0, std::chrono::hours(1), 1};
+  LoopbackCluster cluster(true, options);
+  std::vector<std::jthread> workers;
+  for (std::uint32_t rank = 0; rank < config.workers; ++rank) {
+    workers.emplace_back([&cluster, rank] {
+      const std::vector<float> initial(kLayout.size());
+      auto client =
+          client::WorkerClient::join(cluster.worker_options(rank), cluster.connector(), kLayout, initial);
+      ASSERT_TRUE(client) << client.status().message();
+      ASSERT_TRUE((*client)->pull());
+      for (std::uint64_t i = 0; i < kRounds; ++i) ASSERT_TRUE((*client)->push_pull({8, 0, 0}));
+      (*client)->leave();
+    });
+  }
+  workers.clear();
+  Measured measured{cluster.report(), {}};
+  measured.manifest =
+      checkpoint::read_manifest(checkpoint::folder_of(folder / "run", measured.report.version));
+  return measured;
+}
+
+// The arrays of a whole model are as many floats as the model has parameters.
+std::uint64_t written_floats(const checkpoint::Manifest& manifest) {
+  std::uint64_t floats = 0;
+  for (const auto& piece : manifest.pieces) floats += piece.elements.size();
+  return floats;
+}
+
+TEST(Estimate, IsWhatAnInProcessJobMovesAndKeeps) {
+  for (const auto& config :
+       {job("sync"), job("async"), job("ssp:3"), job("dc-asgd-a"), job("sync", "adam"), job("local-sgd:5"),
+        job("diloco:5", "adamw"), job("easgd:0.3:5"), job("fedavg:1")}) {
+    SCOPED_TRACE(config.strategy + " with " + config.optimizer.name);
+    const auto measured = measure(config);
+    const auto expected = estimate(config, kLayout.bytes());
+    const auto updates = measured.report.version.value;
+    ASSERT_GT(updates, 0u);
+    // Before its first push each worker pulls once, which is no update's.
+    EXPECT_EQ(measured.report.bytes_pushed + measured.report.bytes_pulled - kWorkers * kLayout.bytes(),
+              updates * expected.update);
+    EXPECT_EQ(measured.manifest.state, state_names(config));
+    EXPECT_EQ(written_floats(measured.manifest) * sizeof(float) * kLayout.bytes() /
+                  (kLayout.parameters() * sizeof(float)),
+              expected.servers);
+  }
+}
+
+TEST(Estimate, OfAWorkerCountsItsArrays) {
+  constexpr std::uint64_t kModel = 1000;
+  // The gradient; the weights are read in the server's memory.
+  EXPECT_EQ(estimate(job("sync"), kModel).worker, kModel);
+  // Its own copy of the weights, because servers change theirs meanwhile.
+  EXPECT_EQ(estimate(job("async"), kModel).worker, 2 * kModel);
+  auto remote = job("sync");
+  remote.transport = "ucx";
+  EXPECT_EQ(estimate(remote, kModel).worker, 2 * kModel);
+  // What it trains on, and Adam's two moments.
+  EXPECT_EQ(estimate(job("diloco:5", "adamw"), kModel).worker,
+            (job("diloco:5").plan().workers_idle_during_update() ? 1 : 2) * kModel + 3 * kModel);
+}
+
+TEST(Estimate, WithoutServersWorkersHaveEverything) {
+  constexpr std::uint64_t kModel = 1000;
+  const auto single = estimate(job("single", "adam"), kModel);
+  EXPECT_EQ(single.servers, 0u);
+  EXPECT_EQ(single.worker, 4 * kModel) << "weights, gradient, two moments";
+  EXPECT_EQ(single.update, 0u);
+  const auto group = estimate(job("allreduce"), kModel);
+  EXPECT_EQ(group.worker, 3 * kModel) << "weights, gradient, momentum";
+  EXPECT_EQ(group.update, 2 * 2 * kModel) << "a ring of three sends the model twice, less a third each time";
+}
+
+TEST(DryRun, IsTextOrJson) {
+  const auto config = job("sync");
+  const DryRun run{
+      config, 3030, 500, 100, budget_steps(config, 500, nullptr), {2'400'000, 1'200'000, 7'200'000}};
+  EXPECT_EQ(run.text(), config.to_toml() +
+                            "\n# 3030 parameters, 500 training and 100 test samples\n"
+                            "# 90 updates, 6 an epoch\n"
+                            "# weights and optimizer state: 2.4 MB over 1 server\n"
+                            "# a worker's gradient, and what it has of its own: 1.2 MB\n"
+                            "# moved: 7.2 MB an update\n");
+  const auto json = run.json();
+  EXPECT_TRUE(json.starts_with("{\"ok\":true,\"config\":\"network = 'lenet'"));
+  EXPECT_TRUE(json.ends_with(R"("parameters":3030,"steps":90,"steps_per_epoch":6,"server_bytes":2400000,)"
+                             R"("worker_bytes":1200000,"bytes_per_step":7200000})"))
+      << json;
+}
+
+}  // namespace
+}  // namespace capstan::job
