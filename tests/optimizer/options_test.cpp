@@ -1,4 +1,5 @@
 #include <cmath>
+#include <map>
 #include <string>
 #include <string_view>
 
@@ -30,15 +31,55 @@ TEST(OptimizerOptions, UnknownNameListsTheKnownOnes) {
   EXPECT_THROW(parse_kind("SGD"), UserError);
 }
 
+// By name, as flags and messages have them.
+std::map<std::string, double> values(const Options& options) {
+  std::map<std::string, double> out;
+  visit_options(
+      [&](const OptionInfo& option, const auto& value) {
+        if (option.belongs_to(options.kind)) out[std::string(option.name)] = static_cast<double>(value);
+      },
+      options);
+  return out;
+}
+
+// The signatures in the documentation of PyTorch 2.0: SGD, Adam, AdamW, Adagrad and RMSprop. SGD has no
+// default learning rate there.
 TEST(OptimizerOptions, DefaultsAreValidAndPyTorchs) {
+  const std::map<Kind, std::map<std::string, double>> documented = {
+      {Kind::kSgd, {{"lr", 0.02}, {"momentum", 0}, {"dampening", 0}, {"weight-decay", 0}, {"nesterov", 0}}},
+      {Kind::kAdam, {{"lr", 0.001}, {"beta1", 0.9}, {"beta2", 0.999}, {"eps", 1e-8}, {"weight-decay", 0}}},
+      {Kind::kAdamW,
+       {{"lr", 0.001}, {"beta1", 0.9}, {"beta2", 0.999}, {"eps", 1e-8}, {"weight-decay", 0.01}}},
+      {Kind::kAdagrad, {{"lr", 0.01}, {"lr-decay", 0}, {"weight-decay", 0}, {"eps", 1e-10}}},
+      {Kind::kRmsProp,
+       {{"lr", 0.01}, {"alpha", 0.99}, {"eps", 1e-8}, {"weight-decay", 0}, {"momentum", 0}, {"centered", 0}}},
+  };
   for (Kind kind : kKinds) {
     EXPECT_EQ(defaults(kind).kind, kind);
     EXPECT_NO_THROW(validate(defaults(kind)));
+    if (kind == Kind::kNone) continue;
+    EXPECT_EQ(values(defaults(kind)), documented.at(kind)) << name(kind);
   }
-  EXPECT_EQ(defaults(Kind::kAdagrad).eps, 1e-10);
-  EXPECT_EQ(defaults(Kind::kRmsProp).eps, 1e-8);
-  EXPECT_EQ(defaults(Kind::kAdam).lr, 1e-3);
-  EXPECT_EQ(defaults(Kind::kAdamW).weight_decay, 1e-2);
+}
+
+TEST(OptimizerOptions, AreAllInTheList) {
+  Options options;
+  int visited = 0;
+  visit_options([&](const OptionInfo&, auto& value) { value = ++visited > 0; }, options);
+  // Another member makes this line an error: it belongs into the list, and here.
+  const auto& [kind, lr, weight_decay, momentum, dampening, nesterov, beta1, beta2, eps, lr_decay, alpha,
+               centered] = options;
+  for (const double value : {lr, weight_decay, momentum, dampening, beta1, beta2, eps, lr_decay, alpha})
+    EXPECT_EQ(value, 1);
+  EXPECT_TRUE(nesterov && centered);
+  EXPECT_EQ(visited, 11);
+  EXPECT_EQ(kind, Kind::kSgd);
+}
+
+TEST(OptimizerOptions, OwnersAreNamedInASentence) {
+  EXPECT_EQ(names_of(kinds(Kind::kSgd)), "sgd");
+  EXPECT_EQ(names_of(kinds(Kind::kRmsProp, Kind::kSgd)), "sgd and rmsprop");
+  EXPECT_EQ(names_of(kinds(Kind::kAdam, Kind::kAdamW, Kind::kRmsProp)), "adam, adamw and rmsprop");
 }
 
 struct Wrong {

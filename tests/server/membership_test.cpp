@@ -147,7 +147,7 @@ TEST(Membership, BadBytesFromAStrangerEndHisConnectionOnly) {
   wire::Hello hello;
   hello.protocol = 9;
   wrong_protocol.send(hello);
-  EXPECT_THAT(wrong_protocol.wait_closed().value_or(""), HasSubstr("protocol 4 here and 9 there"));
+  EXPECT_THAT(wrong_protocol.wait_closed().value_or(""), HasSubstr("protocol 5 here and 9 there"));
   expect_job_goes_on(cluster, 2);
 }
 

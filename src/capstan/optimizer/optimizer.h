@@ -14,21 +14,64 @@ namespace capstan::optimizer {
 
 enum class Kind { kNone, kSgd, kAdam, kAdamW, kAdagrad, kRmsProp };
 
-// Names, defaults and meanings are PyTorch's, except lr, which has no default there for SGD.
+// Names, defaults and meanings are PyTorch's, except lr, which has no default there for SGD. defaults() has
+// the values that differ between kinds; visit_options() lists the members.
 struct Options {
   Kind kind = Kind::kSgd;
   double lr = 0.02;
   double weight_decay = 0;
-  double momentum = 0;    // sgd, rmsprop
-  double dampening = 0;   // sgd
-  bool nesterov = false;  // sgd
-  double beta1 = 0.9;     // adam, adamw
-  double beta2 = 0.999;   // adam, adamw
-  double eps = 1e-8;      // adam, adamw, adagrad (1e-10 there), rmsprop
-  double lr_decay = 0;    // adagrad
-  double alpha = 0.99;    // rmsprop
-  bool centered = false;  // rmsprop
+  double momentum = 0;
+  double dampening = 0;
+  bool nesterov = false;
+  double beta1 = 0.9;
+  double beta2 = 0.999;
+  double eps = 1e-8;
+  double lr_decay = 0;
+  double alpha = 0.99;
+  bool centered = false;
 };
+
+// A set of kinds, one bit for each.
+template <class... K>
+constexpr std::uint32_t kinds(K... kind) {
+  return (0u | ... | (1u << static_cast<std::uint32_t>(kind)));
+}
+
+// One option: its name in flags, configuration files and messages, and the kinds that have it.
+struct OptionInfo {
+  std::string_view name;
+  std::uint32_t owners;
+  std::string_view help;
+  constexpr bool belongs_to(Kind kind) const { return (owners & kinds(kind)) != 0; }
+};
+
+// The one list of options. Calls visit(info, member …) for each, with that member of every argument behind
+// `visit`: Options, or a struct whose members have the same names.
+template <class Visit, class... S>
+void visit_options(Visit&& visit, S&&... s) {
+  constexpr auto kSgd = kinds(Kind::kSgd), kAdams = kinds(Kind::kAdam, Kind::kAdamW),
+                 kAdagrad = kinds(Kind::kAdagrad), kRmsProp = kinds(Kind::kRmsProp),
+                 kAll = kSgd | kAdams | kAdagrad | kRmsProp | kinds(Kind::kNone);
+  visit(OptionInfo{"lr", kAll,
+                   "Learning rate (default: sgd 0.02, adam and adamw 0.001, adagrad and rmsprop 0.01; "
+                   "times K ÷ workers where an update is of K workers' gradients, as with async)"},
+        s.lr...);
+  visit(OptionInfo{"momentum", kSgd | kRmsProp, "sgd (default 0.9), rmsprop (default 0)"}, s.momentum...);
+  visit(OptionInfo{"weight-decay", kAll, "Weight decay (default 0; adamw 0.01)"}, s.weight_decay...);
+  visit(OptionInfo{"dampening", kSgd, "sgd: dampening of momentum (default 0)"}, s.dampening...);
+  visit(OptionInfo{"nesterov", kSgd, "sgd: Nesterov momentum"}, s.nesterov...);
+  visit(OptionInfo{"beta1", kAdams, "adam, adamw (default 0.9)"}, s.beta1...);
+  visit(OptionInfo{"beta2", kAdams, "adam, adamw (default 0.999)"}, s.beta2...);
+  visit(OptionInfo{"eps", kAdams | kAdagrad | kRmsProp,
+                   "adam, adamw, rmsprop (default 1e-8), adagrad (default 1e-10)"},
+        s.eps...);
+  visit(OptionInfo{"alpha", kRmsProp, "rmsprop: smoothing (default 0.99)"}, s.alpha...);
+  visit(OptionInfo{"lr-decay", kAdagrad, "adagrad (default 0)"}, s.lr_decay...);
+  visit(OptionInfo{"centered", kRmsProp, "rmsprop: normalise by the variance"}, s.centered...);
+}
+
+// The kinds of a set by name: "sgd and rmsprop".
+std::string names_of(std::uint32_t kinds);
 
 // "sgd", "adam" …; parse throws UserError with the known names.
 std::string_view name(Kind kind);

@@ -41,6 +41,14 @@ std::string_view name(Kind kind) {
   return kNames[static_cast<std::size_t>(kind)];
 }
 
+std::string names_of(std::uint32_t kinds) {
+  std::vector<std::string_view> found;
+  for (std::size_t i = 0; i < kNames.size(); ++i)
+    if ((kinds & 1u << i) != 0) found.push_back(kNames[i]);
+  if (found.size() < 2) return std::string(found.empty() ? "" : found[0]);
+  return fmt::format("{} and {}", fmt::join(found.begin(), found.end() - 1, ", "), found.back());
+}
+
 Kind parse_kind(std::string_view text) {
   for (std::size_t i = 0; i < kNames.size(); ++i)
     if (kNames[i] == text) return static_cast<Kind>(i);

@@ -21,21 +21,13 @@ std::string describe(const wire::Member& member) {
 }
 
 wire::LocalOptimizer local_optimizer(const optimizer::Options& o, const optimizer::Schedule& s) {
-  return {std::string(optimizer::name(o.kind)),
-          o.lr,
-          o.weight_decay,
-          o.momentum,
-          o.dampening,
-          o.beta1,
-          o.beta2,
-          o.eps,
-          o.alpha,
-          o.lr_decay,
-          o.nesterov,
-          o.centered,
-          s.text(),
-          s.warmup,
-          s.total};
+  wire::LocalOptimizer message{std::string(optimizer::name(o.kind)), {}, s.text(), s.warmup, s.total};
+  optimizer::visit_options(
+      [&](const optimizer::OptionInfo& option, const auto& value) {
+        message.options.push_back({std::string(option.name), static_cast<double>(value)});
+      },
+      o);
+  return message;
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
 #include "capstan/training/worker.h"
 
+#include <algorithm>
+
 #include "capstan/base/check.h"
 #include "capstan/data/partition.h"
 #include "capstan/models/arena.h"
@@ -15,6 +17,24 @@ namespace {
 
 // How often a worker that trains by itself says how far it is.
 constexpr auto kTellInterval = std::chrono::milliseconds(500);
+
+// The optimizer that the server names. Both sides are of one protocol, so each option is there.
+Result<optimizer::Options> local_options(const wire::LocalOptimizer& named) {
+  optimizer::Options options{.kind = optimizer::parse_kind(named.name)};
+  std::string missing;
+  optimizer::visit_options(
+      [&](const optimizer::OptionInfo& option, auto& value) {
+        const auto found = std::ranges::find(named.options, option.name, &wire::OptimizerOption::name);
+        if (found == named.options.end())
+          missing = option.name;
+        else
+          value = static_cast<std::remove_reference_t<decltype(value)>>(found->value);
+      },
+      options);
+  if (!missing.empty())
+    return Status::malformed("the server names no " + missing + " for optimizer " + named.name);
+  return options;
+}
 
 // One worker on its way through its part of the data.
 class Worker {
@@ -72,12 +92,9 @@ class Worker {
 
   Status train_locally() {
     const auto& o = client_.local_optimizer();
-    optimizer::Options options{.kind = optimizer::parse_kind(o.name)};
-    options.lr = o.lr, options.weight_decay = o.weight_decay, options.momentum = o.momentum;
-    options.dampening = o.dampening, options.nesterov = o.nesterov, options.centered = o.centered;
-    options.beta1 = o.beta1, options.beta2 = o.beta2, options.eps = o.eps, options.alpha = o.alpha;
-    options.lr_decay = o.lr_decay;
-    LocalTrainer trainer(model_, layout_, client_.weights(), options,
+    const auto options = local_options(o);
+    if (!options) return options.status();
+    LocalTrainer trainer(model_, layout_, client_.weights(), *options,
                          optimizer::Schedule::parse(o.schedule, o.warmup, o.total));
     for (auto step = first_; step < total_ && !is_to_end(); ++step) {
       seed_step(options_.seed, client_.rank(), {before_ + step});

@@ -17,7 +17,7 @@
 namespace capstan::wire {
 
 // Raised whenever a byte on the wire changes its meaning.
-inline constexpr std::uint16_t kProtocol = 4;
+inline constexpr std::uint16_t kProtocol = 5;
 
 using Nonce = std::array<std::byte, 32>;
 using Proof = std::array<std::byte, 32>;
@@ -118,21 +118,29 @@ struct Join {  // client → server
   }
 };
 
+// One option of an optimizer; true and false are 1 and 0.
+struct OptimizerOption {
+  std::string name;
+  double value = 0;
+  friend bool operator==(const OptimizerOption&, const OptimizerOption&) = default;
+  template <class V, class M>
+  static void fields(V&& v, M&& m) {
+    v(m.name), v(m.value);
+  }
+};
+
 // The optimizer with which workers train by themselves, where the strategy has them do so: the options of
 // optimizer/optimizer.h, and a learning rate by the steps of a worker.
 struct LocalOptimizer {
   std::string name;
-  double lr = 0, weight_decay = 0, momentum = 0, dampening = 0;
-  double beta1 = 0, beta2 = 0, eps = 0, alpha = 0, lr_decay = 0;
-  bool nesterov = false, centered = false;
-  std::string schedule;
+  std::vector<OptimizerOption> options = {};  // every option that the server knows
+  std::string schedule = {};
   std::uint64_t warmup = 0;
   std::uint64_t total = 0;
   friend bool operator==(const LocalOptimizer&, const LocalOptimizer&) = default;
   template <class V, class M>
   static void fields(V&& v, M&& m) {
-    v(m.name), v(m.lr), v(m.weight_decay), v(m.momentum), v(m.dampening), v(m.beta1), v(m.beta2), v(m.eps),
-        v(m.alpha), v(m.lr_decay), v(m.nesterov), v(m.centered), v(m.schedule), v(m.warmup), v(m.total);
+    v(m.name), v(m.options), v(m.schedule), v(m.warmup), v(m.total);
   }
 };
 
