@@ -101,10 +101,12 @@ TEST(Comparison, PointsAreTheEvaluationsOfARun) {
 
 TEST(Comparison, SettingsAreTheLinesOfAConfiguration) {
   const TemporaryFolder folder;
-  write_file(folder / "config.toml", "network = 'lenet'\nlr = 0.02\n\ndata-dir = \"a b\"\nnesterov = true\n");
+  write_file(folder / "config.toml",
+             "network = 'lenet'\nlr = 0.02\n\ndata-dir = \"a b\"\nnesterov = true\nweights = ''\n\n# Not "
+             "given\n[derived]\nthreads = 1\n");
   EXPECT_THAT(read_settings(folder / "config.toml"),
               ElementsAre(Pair("network", "lenet"), Pair("lr", "0.02"), Pair("data-dir", "a b"),
-                          Pair("nesterov", "true")));
+                          Pair("nesterov", "true"), Pair("threads", "1")));
 }
 
 }  // namespace

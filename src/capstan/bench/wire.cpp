@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <fstream>
 #include <limits>
 
 #include <fmt/format.h>
@@ -167,8 +168,10 @@ json run_wire(const WireOptions& options, const std::function<void(const std::st
   progress(fmt::format("memcpy: {:.1f} GB/s", rate / 1e9));
 
   const LogFolder logs;
+  const auto config_file = logs.path() / "config.toml";
+  std::ofstream(config_file) << job_config.to_toml();
   launch::LocalJob job(
-      {job_config.servers, config::serve_arguments(job_config, 0), job_config.listen, {}, logs.path()});
+      {job_config.servers, {"--config=" + config_file.string()}, job_config.listen, {}, logs.path()});
   client::LinkOptions link;
   link.servers = job.addresses();
   link.token = job.token();

@@ -4,11 +4,12 @@
 #include "capstan/base/user_error.h"
 #include "capstan/bench/data.h"
 #include "capstan/bench/wire.h"
+#include "capstan/cli/command_line.h"
 #include "capstan/cli/commands.h"
-#include "capstan/cli/flags.h"
 #include "capstan/cli/job_dataset.h"
 #include "capstan/cli/output.h"
 #include "capstan/cli/signals.h"
+#include "capstan/client/connector.h"
 
 namespace capstan::cli {
 namespace {
@@ -35,44 +36,37 @@ int bench_wire(const Arguments& arguments) {
   bench::WireWorkerOptions worker;
   std::string servers;
   bool json = false, as_worker = false;
-  CLI::App app(
-      "Push and pull of a model's tensors by real processes, without computation,\n"
-      "compared with the memory traffic that cannot be avoided. At the end every worker\n"
-      "checks every weight.\n\n"
-      "  capstan bench wire --model resnet50 --workers 4\n",
-      "bench wire");
+  CommandLine line("bench wire",
+                   "Push and pull of a model's tensors by real processes, without computation,\n"
+                   "compared with the memory traffic that cannot be avoided. At the end every worker\n"
+                   "checks every weight.\n\n"
+                   "  capstan bench wire --model resnet50 --workers 4\n");
   options.job.workers = 1;
-  app.add_option("--model", options.model, "A network (capstan models lists all) or bytes:N")
-      ->capture_default_str();
-  app.add_option("--iterations", options.iterations, "Timed iterations (0: about two seconds' worth)")
-      ->check(whole_number_in(0, 100'000'000))
-      ->capture_default_str();
-  app.add_option("--warmup", options.warmup, "Iterations before the clock starts")
-      ->check(whole_number_in(0, 100'000'000))
-      ->capture_default_str();
-  app.add_flag("--json", json, "Print one JSON object");
-  add_strategy_flags(app, options.job);
-  for (const char* pointless : {"--max-steps", "--staleness-damping"})
-    app.remove_option(app.get_option(pointless));
-  app.get_option("--strategy")->description("sync, async or batch:K");
-  app.add_option("--optimizer", options.job.optimizer.name,
-                 "sgd, adam, adamw, adagrad, rmsprop, or none (only adds)")
-      ->capture_default_str();
-  app.add_option("--momentum", options.job.optimizer.momentum, "sgd (default 0.9), rmsprop (default 0)");
-  app.add_option("--transport", options.job.transport, "auto, local or ucx")
-      ->check(one_of({"auto", "local", "ucx"}))
-      ->capture_default_str();
-  app.add_flag("--as-worker", as_worker)->group("");
-  app.add_option("--rank", worker.rank)->group("");
-  app.add_option("--server", servers)->group("");
-  if (!parse_flags(app, arguments)) return kSuccess;
+  line.add(
+      {.name = "model", .value = &options.model, .help = "A network (capstan models lists all) or bytes:N"});
+  line.add({.name = "iterations",
+            .value = &options.iterations,
+            .limits = config::WholeRange{0, 100'000'000},
+            .help = "Timed iterations (0: about two seconds' worth)"});
+  line.add({.name = "warmup",
+            .value = &options.warmup,
+            .limits = config::WholeRange{0, 100'000'000},
+            .help = "Iterations before the clock starts"});
+  line.add({.name = "json", .value = &json, .help = "Print one JSON object"});
+  line.add(options.job, config::kBenchWire);
+  line.describe("strategy", "sync, async or batch:K");
+  line.describe("optimizer", "sgd (default), adam, adamw, adagrad, rmsprop, or none (only adds)");
+  line.add({.name = "as-worker", .value = &as_worker, .hidden = true});
+  line.add({.name = "rank", .value = &worker.rank, .hidden = true});
+  line.add({.name = "server", .value = &servers, .hidden = true});
+  if (!line.parse(arguments)) return kSuccess;
 
   if (as_worker) {
     worker.model = options.model;
     worker.transport = options.job.transport;
     worker.iterations = options.iterations;
     worker.warmup = options.warmup;
-    worker.servers = CLI::detail::split(servers, ',');
+    worker.servers = client::split_addresses(servers);
     fmt::print("{}\n", bench::run_wire_worker(worker).dump());
     return kSuccess;
   }
@@ -96,26 +90,25 @@ int bench_data(const Arguments& arguments) {
   config::JobConfig job;
   bench::DataOptions options;
   bool json = false;
-  CLI::App app(
-      "Decodes and augments a dataset's training images as a worker does, without training.\n\n"
-      "  capstan bench data --dataset imagefolder --data-dir photos --threads 1\n",
-      "bench data");
-  add_data_flags(app, job);
-  app.remove_option(app.get_option("--loader-threads"));
-  app.add_option("--threads", options.threads, "Threads that decode and augment")
-      ->check(whole_number_in(1, 1024))
-      ->capture_default_str();
-  app.add_option("--batch-size", options.batch, "Images handed over at a time")
-      ->check(whole_number_in(1, 1u << 20))
-      ->capture_default_str();
-  app.add_option("--epochs", options.epochs, "Passes over the images (0: about three seconds' worth)")
-      ->check(whole_number_in(0, 1u << 20))
-      ->capture_default_str();
-  app.add_option("--seed", job.seed, "Fixes order and augmentation")
-      ->check(whole_number_in(0, kMostWhole))
-      ->capture_default_str();
-  app.add_flag("--json", json, "Print one JSON object");
-  if (!parse_flags(app, arguments)) return kSuccess;
+  CommandLine line("bench data",
+                   "Decodes and augments a dataset's training images as a worker does, without training.\n\n"
+                   "  capstan bench data --dataset imagefolder --data-dir photos --threads 1\n");
+  line.add(job, config::kBenchData);
+  line.describe("seed", "Fixes order and augmentation");
+  line.add({.name = "threads",
+            .value = &options.threads,
+            .limits = config::WholeRange{1, 1024},
+            .help = "Threads that decode and augment"});
+  line.add({.name = "batch-size",
+            .value = &options.batch,
+            .limits = config::WholeRange{1, 1u << 20},
+            .help = "Images handed over at a time"});
+  line.add({.name = "epochs",
+            .value = &options.epochs,
+            .limits = config::WholeRange{0, 1u << 20},
+            .help = "Passes over the images (0: about three seconds' worth)"});
+  line.add({.name = "json", .value = &json, .help = "Print one JSON object"});
+  if (!line.parse(arguments)) return kSuccess;
   options.dataset = dataset_options(job);
   Interrupts interrupts;
   const auto r = bench::run_data(options, [&] { return interrupts.count() > 0; });

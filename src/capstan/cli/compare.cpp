@@ -11,8 +11,8 @@
 #include <signal.h>
 
 #include "capstan/base/user_error.h"
+#include "capstan/cli/command_line.h"
 #include "capstan/cli/commands.h"
-#include "capstan/cli/flags.h"
 #include "capstan/cli/output.h"
 #include "capstan/cli/signals.h"
 #include "capstan/launch/child.h"
@@ -62,19 +62,19 @@ std::string flag_name(const std::string& word) {
 struct SplitArguments {
   Arguments own, train;
 };
-SplitArguments split(const CLI::App& app, const Arguments& arguments) {
+SplitArguments split(const CommandLine& line, const Arguments& arguments) {
   SplitArguments out;
   for (auto word = arguments.begin(); word != arguments.end(); ++word) {
     const auto name = flag_name(*word);
     for (const auto& [flag, instead] : kRefused)
       if (name == flag) throw UserError(fmt::format("compare does not take --{}: {}", flag, instead));
-    const auto* option = name.empty() ? nullptr : app.get_option_no_throw("--" + name);
+    const auto* option = name.empty() ? nullptr : line.find(name);
     if (!option && *word != "-h" && name != "help") {
       out.train.push_back(*word);
       continue;
     }
     out.own.push_back(*word);
-    const bool takes_next = option && option->get_items_expected_max() > 0 && word->find('=') == word->npos;
+    const bool takes_next = option && !is_switch(*option) && word->find('=') == word->npos;
     if (takes_next && word + 1 != arguments.end()) out.own.push_back(*++word);
   }
   return out;
@@ -262,30 +262,33 @@ std::string first_problem(const report::Comparison& comparison) {
 
 int run_compare(const Arguments& arguments) {
   Flags flags;
-  CLI::App app(
-      "Trains the same job under several strategies, one after the other, and shows\n"
-      "them side by side: a table, and a page with plots that needs no network.\n\n"
-      "  capstan compare --strategies single,sync,async --workers 2\n"
-      "  capstan compare --strategies sync,batch:2 --workers 4 --target-accuracy 0.97\n\n"
-      "Every other flag is one of capstan train, for all runs. Each run passes over the\n"
-      "same samples as often, with the same seed. --batch-size is per worker: an update\n"
-      "of sync is made of one batch of each worker, one of single (a process with all\n"
-      "cores) or async of one batch. Speed-up compares samples/s with those of single.\n"
-      "Its clock, and allreduce's, stand still while they evaluate; the others evaluate\n"
-      "as they train.\n",
-      "compare");
-  app.add_option("--strategies", flags.strategies,
-                 "Any, as capstan train --strategy help lists them; with semicolons between where one has "
-                 "groups")
-      ->capture_default_str();
-  app.add_option("--target-accuracy", flags.target_accuracy,
-                 "Also tell when the test accuracy was first that high, 0 to 1")
-      ->check(number_in(0, 1));
-  app.add_option("--train-dir", flags.train_dir,
-                 "Folder of the runs (default: runs/<time>-compare-<network>-<dataset>)");
-  app.add_flag("--json", flags.json, "Print the result as one JSON object on standard output");
-  const auto divided = split(app, arguments);
-  if (!parse_flags(app, divided.own)) return kSuccess;
+  CommandLine line("compare",
+                   "Trains the same job under several strategies, one after the other, and shows\n"
+                   "them side by side: a table, and a page with plots that needs no network.\n\n"
+                   "  capstan compare --strategies single,sync,async --workers 2\n"
+                   "  capstan compare --strategies sync,batch:2 --workers 4 --target-accuracy 0.97\n\n"
+                   "Every other flag is one of capstan train, for all runs. Each run passes over the\n"
+                   "same samples as often, with the same seed. --batch-size is per worker: an update\n"
+                   "of sync is made of one batch of each worker, one of single (a process with all\n"
+                   "cores) or async of one batch. Speed-up compares samples/s with those of single.\n"
+                   "Its clock, and allreduce's, stand still while they evaluate; the others evaluate\n"
+                   "as they train.\n");
+  line.add({.name = "strategies",
+            .value = &flags.strategies,
+            .help = "Any, as capstan train --strategy help lists them; with semicolons between where one has "
+                    "groups"});
+  line.add({.name = "target-accuracy",
+            .value = &flags.target_accuracy,
+            .limits = config::NumberRange{0, 1},
+            .help = "Also tell when the test accuracy was first that high, 0 to 1"});
+  line.add({.name = "train-dir",
+            .value = &flags.train_dir,
+            .help = "Folder of the runs (default: runs/<time>-compare-<network>-<dataset>)"});
+  line.add({.name = "json",
+            .value = &flags.json,
+            .help = "Print the result as one JSON object on standard output"});
+  const auto divided = split(line, arguments);
+  if (!line.parse(divided.own)) return kSuccess;
   const auto strategies = split_strategies(flags.strategies);
 
   launch::prepare_compute_environment();

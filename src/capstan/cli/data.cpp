@@ -8,8 +8,8 @@
 
 #include "capstan/base/time.h"
 #include "capstan/base/user_error.h"
+#include "capstan/cli/command_line.h"
 #include "capstan/cli/commands.h"
-#include "capstan/cli/flags.h"
 #include "capstan/cli/output.h"
 #include "capstan/cli/signals.h"
 #include "capstan/fetch/get.h"
@@ -107,17 +107,16 @@ struct Flags {
   bool json = false;
 };
 
-void add_flags(CLI::App& app, Flags& flags) {
-  app.add_option("--data-dir", flags.data_dir, "Folder that holds a folder per dataset")
-      ->capture_default_str();
-  app.add_flag("--json", flags.json, "Print one JSON object");
+void add_flags(CommandLine& line, Flags& flags) {
+  line.add({.name = "data-dir", .value = &flags.data_dir, .help = "Folder that holds a folder per dataset"});
+  line.add({.name = "json", .value = &flags.json, .help = "Print one JSON object"});
 }
 
 int run_list(const Arguments& arguments) {
   Flags flags;
-  CLI::App app("Which datasets there are, and which of them are here.\n", "data list");
-  add_flags(app, flags);
-  if (!parse_flags(app, arguments)) return kSuccess;
+  CommandLine line("data list", "Which datasets there are, and which of them are here.\n");
+  add_flags(line, flags);
+  if (!line.parse(arguments)) return kSuccess;
   nlohmann::ordered_json list;
   if (!flags.json)
     fmt::print("{:<14} {:>7} {:>8} {:>10}  {}\n", "name", "classes", "images", "download", "here");
@@ -155,24 +154,25 @@ bool needs_no_download(const Entry& entry, const Flags& flags) {
 
 int run_get(const Entry& entry, const Arguments& arguments) {
   Flags flags;
-  CLI::App app(
-      "Downloads a dataset into the folder of its name, checks it, and unpacks it. What\n"
-      "was interrupted goes on where it ended.\n\n"
-      "  capstan data get mnist\n"
-      "  capstan data get cifar10 --data-dir /data --mirror http://mirror.example/cifar\n",
-      "data get NAME");
-  add_flags(app, flags);
-  app.add_option("--mirror", flags.mirror, "URL or folder that has the files, instead of the known ones");
-  if (!parse_flags(app, arguments) || needs_no_download(entry, flags)) return kSuccess;
+  CommandLine line("data get NAME",
+                   "Downloads a dataset into the folder of its name, checks it, and unpacks it. What\n"
+                   "was interrupted goes on where it ended.\n\n"
+                   "  capstan data get mnist\n"
+                   "  capstan data get cifar10 --data-dir /data --mirror http://mirror.example/cifar\n");
+  add_flags(line, flags);
+  line.add({.name = "mirror",
+            .value = &flags.mirror,
+            .help = "URL or folder that has the files, instead of the known ones"});
+  if (!line.parse(arguments) || needs_no_download(entry, flags)) return kSuccess;
 
   ::signal(SIGPIPE, SIG_IGN);  // a server that hangs up is an error of that transfer
   Interrupts interrupts;
-  DownloadLine line(flags.json);
+  DownloadLine shown(flags.json);
   fetch::GetOptions options;
   options.data_dir = flags.data_dir;
   options.mirror = flags.mirror;
-  options.say = [&](const std::string& text) { line.say(text); };
-  options.progress = [&](const auto& file, auto done, auto total) { line.show(file, done, total); };
+  options.say = [&](const std::string& text) { shown.say(text); };
+  options.progress = [&](const auto& file, auto done, auto total) { shown.show(file, done, total); };
   options.interrupted = [&] { return interrupts.count() > 0; };
   const auto result = fetch::get(entry, options);
   const auto folder = result.folder.string();
@@ -188,10 +188,10 @@ int run_get(const Entry& entry, const Arguments& arguments) {
 
 int run_verify(const Entry& entry, const Arguments& arguments) {
   Flags flags;
-  CLI::App app("Reads every file of a dataset and compares it with what was published or unpacked.\n",
-               "data verify NAME");
-  add_flags(app, flags);
-  if (!parse_flags(app, arguments) || needs_no_download(entry, flags)) return kSuccess;
+  CommandLine line("data verify NAME",
+                   "Reads every file of a dataset and compares it with what was published or unpacked.\n");
+  add_flags(line, flags);
+  if (!line.parse(arguments) || needs_no_download(entry, flags)) return kSuccess;
   const auto verdict = fetch::verify(entry, flags.data_dir);
   const bool good = verdict.problems.empty();
   if (flags.json) {

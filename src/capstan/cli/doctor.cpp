@@ -9,8 +9,8 @@
 
 #include "capstan/base/cores.h"
 #include "capstan/base/user_error.h"
+#include "capstan/cli/command_line.h"
 #include "capstan/cli/commands.h"
-#include "capstan/cli/flags.h"
 #include "capstan/launch/child.h"
 #include "capstan/launch/compute_environment.h"
 #include "capstan/transport/segment.h"
@@ -138,9 +138,9 @@ const char* word(Verdict verdict) {
 
 int run_doctor(const Arguments& arguments) {
   bool json = false;
-  CLI::App app("What this machine offers for training, what is missing, and how to mend it.", "doctor");
-  app.add_flag("--json", json, "Print one JSON object");
-  if (!parse_flags(app, arguments)) return kSuccess;
+  CommandLine line("doctor", "What this machine offers for training, what is missing, and how to mend it.");
+  line.add({.name = "json", .value = &json, .help = "Print one JSON object"});
+  if (!line.parse(arguments)) return kSuccess;
 
   const Finding findings[] = {cores(), memory(), shared_memory(), dev_shm(), ucx(), open_files(), libtorch()};
   bool good = true;

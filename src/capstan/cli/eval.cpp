@@ -15,9 +15,9 @@
 #include "capstan/base/user_error.h"
 #include "capstan/checkpoint/checkpoint.h"
 #include "capstan/checkpoint/run_checkpoints.h"
+#include "capstan/cli/command_line.h"
 #include "capstan/cli/commands.h"
 #include "capstan/cli/device.h"
-#include "capstan/cli/flags.h"
 #include "capstan/cli/folder_watch.h"
 #include "capstan/cli/job_dataset.h"
 #include "capstan/cli/network.h"
@@ -206,69 +206,44 @@ class Evaluator {
   std::ofstream record_;
 };
 
-// The job's own configuration, which train left in the run folder, unless the user names another.
-Arguments with_configuration(const Arguments& arguments) {
-  const auto is_flag = [](const std::string& word, const std::string& flag) {
-    return word == "--" + flag || word.starts_with("--" + flag + "=");
-  };
-  fs::path run;
-  for (std::size_t i = 0; i < arguments.size(); ++i) {
-    auto word = arguments[i];
-    std::ranges::replace(word, '_', '-');
-    if (is_flag(word, "config")) return arguments;
-    for (const auto* flag : {"train-dir", "model-dir"}) {
-      if (!is_flag(word, flag)) continue;
-      const auto equals = arguments[i].find('=');
-      if (equals != std::string::npos) run = arguments[i].substr(equals + 1);
-      if (equals == std::string::npos && i + 1 < arguments.size()) run = arguments[i + 1];
-    }
-  }
-  if (run.empty() || !fs::exists(run / "config.toml")) return arguments;
-  auto all = arguments;
-  all.push_back("--config=" + (run / "config.toml").string());
-  return all;
+// The job's own configuration, which train left in the run folder.
+fs::path configuration_of(const std::string& run) {
+  const auto file = fs::path(run) / "config.toml";
+  return fs::exists(file) ? file : fs::path();
 }
 
 }  // namespace
 
 int run_eval(const Arguments& arguments) {
   EvalOptions options;
-  CLI::App app(
-      "Watches the checkpoints of a run and evaluates each on the test set, until the\n"
-      "run is finished. Writes evaluations.jsonl into the run folder, and keeps the\n"
-      "link checkpoints/best. Network and dataset are those of the run.\n\n"
-      "  capstan eval --train-dir runs/NAME\n"
-      "  capstan eval --train-dir runs/NAME --once        what is there, then ends\n"
-      "  capstan eval --model-dir DIR --network lenet --dataset mnist --eval-freq 50\n",
-      "eval");
-  add_model_flags(app, options.job);
-  // What a run's configuration has besides is read, and of no use here.
-  add_strategy_flags(app, options.job);
-  add_optimizer_flags(app, options.job.optimizer);
-  add_transport_flags(app, options.job);
-  app.add_option("--checkpoint-every", options.job.checkpoint_every);
-  app.add_option("--keep", options.job.keep);
-  app.add_option("--slow-worker", options.job.slow_workers);
-  const std::set<std::string> of_use = {"network", "dataset",    "data-dir", "num-classes", "image-size",
-                                        "device",  "enable-gpu", "threads",  "strict",      "loader-threads"};
-  for (auto* option : app.get_options()) {
-    if (!option->get_lnames().empty() && !of_use.contains(option->get_lnames().front())) option->group("");
-  }
-  app.add_option("--train-dir,--model-dir", options.job.train_dir, "The run's folder")->required();
-  app.add_option("--eval-batch-size", options.batch, "Samples at once (0: as many as suit)")
-      ->check(whole_number_in(0, 1u << 20))
-      ->capture_default_str();
-  app.add_option("--eval-freq", options.eval_freq,
-                 "Only checkpoints at multiples of so many updates (0: all)")
-      ->check(whole_number_in(0, kMostWhole))
-      ->capture_default_str();
-  app.add_option("--poll-interval", options.poll_interval,
-                 "Seconds after which to look where the file system tells of no change")
-      ->check(number_in(0.01, 3600))
-      ->capture_default_str();
-  app.add_flag("--once", options.once, "Evaluate what is there, then end");
-  app.add_flag("--json", options.json, "Print the result as one JSON object");
-  if (!parse_flags(app, with_configuration(arguments))) return kSuccess;
+  CommandLine line("eval",
+                   "Watches the checkpoints of a run and evaluates each on the test set, until the\n"
+                   "run is finished. Writes evaluations.jsonl into the run folder, and keeps the\n"
+                   "link checkpoints/best. Network and dataset are those of the run.\n\n"
+                   "  capstan eval --train-dir runs/NAME\n"
+                   "  capstan eval --train-dir runs/NAME --once        what is there, then ends\n"
+                   "  capstan eval --model-dir DIR --network lenet --dataset mnist --eval-freq 50\n");
+  line.add(options.job, config::kEval);
+  line.add({.name = "train-dir",
+            .also = "--model-dir",
+            .value = &options.job.train_dir,
+            .help = "The run's folder",
+            .required = true});
+  line.read_file_of("train-dir", configuration_of);
+  line.add({.name = "eval-batch-size",
+            .value = &options.batch,
+            .limits = config::WholeRange{0, 1u << 20},
+            .help = "Samples at once (0: as many as suit)"});
+  line.add({.name = "eval-freq",
+            .value = &options.eval_freq,
+            .help = "Only checkpoints at multiples of so many updates (0: all)"});
+  line.add({.name = "poll-interval",
+            .value = &options.poll_interval,
+            .limits = config::NumberRange{0.01, 3600},
+            .help = "Seconds after which to look where the file system tells of no change"});
+  line.add({.name = "once", .value = &options.once, .help = "Evaluate what is there, then end"});
+  line.add({.name = "json", .value = &options.json, .help = "Print the result as one JSON object"});
+  if (!line.parse(arguments)) return kSuccess;
   check_device(options.job.device);
   if (!fs::is_directory(options.job.train_dir))
     throw UserError(fmt::format("--train-dir {}: there is no such folder", options.job.train_dir.string()));

@@ -9,8 +9,8 @@
 #include "capstan/checkpoint/model_file.h"
 #include "capstan/checkpoint/run_checkpoints.h"
 #include "capstan/checkpoint/safetensors.h"
+#include "capstan/cli/command_line.h"
 #include "capstan/cli/commands.h"
-#include "capstan/cli/flags.h"
 #include "capstan/cli/output.h"
 
 namespace capstan::cli {
@@ -216,20 +216,24 @@ fs::path newest_of(const fs::path& run) {
 int run_inspect(const Arguments& arguments) {
   fs::path path, export_to;
   bool json = false;
-  CLI::App app(
-      "Shows what is in a checkpoint and compares every checksum; of a run, all its\n"
-      "checkpoints; or the tensors of a safetensors file.\n\n"
-      "  capstan inspect runs/NAME\n"
-      "  capstan inspect runs/NAME/checkpoints/step-00000500\n"
-      "  capstan inspect runs/NAME --export model.pt     its newest good checkpoint\n"
-      "                                                  as a PyTorch state dict\n",
-      "inspect");
-  app.add_option("PATH", path, "A run's folder, a checkpoint's folder, or a safetensors file")->required();
-  app.add_option("--export", export_to,
-                 "Write weights and buffers as a PyTorch state dict: FILE.pt or FILE.safetensors")
-      ->type_name("FILE");
-  app.add_flag("--json", json, "Print one JSON object");
-  if (!parse_flags(app, arguments)) return kSuccess;
+  CommandLine line("inspect",
+                   "Shows what is in a checkpoint and compares every checksum; of a run, all its\n"
+                   "checkpoints; or the tensors of a safetensors file.\n\n"
+                   "  capstan inspect runs/NAME\n"
+                   "  capstan inspect runs/NAME/checkpoints/step-00000500\n"
+                   "  capstan inspect runs/NAME --export model.pt     its newest good checkpoint\n"
+                   "                                                  as a PyTorch state dict\n");
+  line.add({.name = "PATH",
+            .value = &path,
+            .help = "A run's folder, a checkpoint's folder, or a safetensors file",
+            .required = true,
+            .positional = true});
+  line.add({.name = "export",
+            .value = &export_to,
+            .help = "Write weights and buffers as a PyTorch state dict: FILE.pt or FILE.safetensors",
+            .hint = "FILE"});
+  line.add({.name = "json", .value = &json, .help = "Print one JSON object"});
+  if (!line.parse(arguments)) return kSuccess;
 
   if (!export_to.empty()) checkpoint::check_model_file(export_to);
   if (!fs::exists(path)) throw UserError(fmt::format("{} does not exist", path.string()));

@@ -2,8 +2,8 @@
 #include <nlohmann/json.hpp>
 
 #include "capstan/base/user_error.h"
+#include "capstan/cli/command_line.h"
 #include "capstan/cli/commands.h"
-#include "capstan/cli/flags.h"
 #include "capstan/cli/output.h"
 #include "capstan/layouts/network_layout.h"
 
@@ -48,7 +48,7 @@ struct Sized {
 std::string grouped(std::uint64_t number) {
   auto text = std::to_string(number);
   for (auto at = static_cast<std::ptrdiff_t>(text.size()) - 3; at > 0; at -= 3)
-    text.insert(static_cast<std::size_t>(at), ",");
+    text.insert(static_cast<std::size_t>(at), 1, ',');
   return text;
 }
 
@@ -95,25 +95,25 @@ int run_models(const Arguments& arguments) {
   std::string name;
   std::uint32_t classes = 0, side = 0;
   bool json = false;
-  CLI::App app(
-      "The networks that --network takes, with the number of their parameters.\n\n"
-      "  capstan models              all of them\n"
-      "  capstan models resnet50     names and shapes of one network's tensors\n"
-      "  capstan models --json       one object with a list \"models\" of name,\n"
-      "                              parameters, buffers (elements, without\n"
-      "                              num_batches_tracked), bytes (4 a parameter), input\n",
-      "models");
-  app.add_option("--num-classes", classes, "Classes (0: those of the data a network was made for)")
-      ->check(whole_number_in(0, 1u << 20))
-      ->capture_default_str();
-  app.add_option("--image-size", side,
-                 "Height and width of images (0: those a network was made for); networks that do not take "
-                 "them are left out")
-      ->check(whole_number_in(0, 1024))
-      ->capture_default_str();
-  app.add_flag("--json", json, "Print one JSON object");
-  app.add_option("NAME", name, "Show this network's tensors");
-  if (!parse_flags(app, arguments)) return kSuccess;
+  CommandLine line("models",
+                   "The networks that --network takes, with the number of their parameters.\n\n"
+                   "  capstan models              all of them\n"
+                   "  capstan models resnet50     names and shapes of one network's tensors\n"
+                   "  capstan models --json       one object with a list \"models\" of name,\n"
+                   "                              parameters, buffers (elements, without\n"
+                   "                              num_batches_tracked), bytes (4 a parameter), input\n");
+  line.add({.name = "num-classes",
+            .value = &classes,
+            .limits = config::WholeRange{0, 1u << 20},
+            .help = "Classes (0: those of the data a network was made for)"});
+  line.add({.name = "image-size",
+            .value = &side,
+            .limits = config::WholeRange{0, config::kMostSide},
+            .help = "Height and width of images (0: those a network was made for); networks that do not take "
+                    "them are left out"});
+  line.add({.name = "json", .value = &json, .help = "Print one JSON object"});
+  line.add({.name = "NAME", .value = &name, .help = "Show this network's tensors", .positional = true});
+  if (!line.parse(arguments)) return kSuccess;
 
   std::vector<Sized> list;
   if (!name.empty()) {

@@ -1,50 +1,38 @@
 #include "capstan/cli/resume.h"
 
 #include <algorithm>
-#include <fstream>
-#include <set>
 
 #include <fmt/format.h>
 
 #include "capstan/base/user_error.h"
 #include "capstan/checkpoint/checkpoint.h"
+#include "capstan/config/differences.h"
+#include "capstan/config/toml_file.h"
 
 namespace capstan::cli {
 namespace {
 
 namespace fs = std::filesystem;
 
-// What a run may change when it goes on: how long, on how much, and how it is watched.
-const std::set<std::string> kMayDiffer = {
-    "workers",        "servers",        "epochs",    "max-steps",        "threads",
-    "server-threads", "loader-threads", "transport", "checkpoint-every", "keep"};
-
-std::set<std::string> what_makes_it(const std::string& toml) {
-  std::set<std::string> lines;
-  for (std::size_t begin = 0; begin < toml.size();) {
-    const auto end = std::min(toml.find('\n', begin), toml.size());
-    const auto line = toml.substr(begin, end - begin);
-    begin = end + 1;
-    if (!line.empty() && !kMayDiffer.contains(line.substr(0, line.find(' ')))) lines.insert(line);
+// A file that cannot be read is of no job that could go on.
+bool is_same_job(const fs::path& file, const config::JobConfig& config) {
+  try {
+    return std::ranges::all_of(config::differences(config::load(file), config),
+                               [](const auto& d) { return d.rule == config::OnResume::kMayDiffer; });
+  } catch (const UserError&) {
+    return false;
   }
-  return lines;
-}
-
-std::string read_text(const fs::path& file) {
-  std::ifstream in(file);
-  return {std::istreambuf_iterator<char>(in), {}};
 }
 
 // The run below runs/ that was begun last and has checkpoints and the same configuration.
 std::optional<fs::path> newest_such_run(const config::JobConfig& config) {
-  const auto wanted = what_makes_it(config.to_toml());
   std::vector<fs::path> runs;
   std::error_code error;
   for (fs::directory_iterator it("runs", error), end; !error && it != end; it.increment(error))
     runs.push_back(it->path());
   std::ranges::sort(runs, std::greater());
   for (const auto& run : runs) {
-    if (what_makes_it(read_text(run / "config.toml")) == wanted && !checkpoint::list(run).empty()) return run;
+    if (is_same_job(run / "config.toml", config) && !checkpoint::list(run).empty()) return run;
   }
   return {};
 }

@@ -5,8 +5,8 @@
 #include <sys/epoll.h>
 
 #include "capstan/base/user_error.h"
+#include "capstan/cli/command_line.h"
 #include "capstan/cli/commands.h"
-#include "capstan/cli/flags.h"
 #include "capstan/cli/output.h"
 #include "capstan/cli/resume.h"
 #include "capstan/cli/signals.h"
@@ -90,38 +90,35 @@ int exit_code(server::Server::Outcome outcome) {
 int run_serve(const Arguments& arguments) {
   if (asks_for_strategies(arguments)) return kSuccess;
   ServeOptions options;
-  CLI::App app(
-      "One parameter server: holds weights, takes gradients, gives new weights.\n"
-      "Says \"listening on HOST:PORT\" when workers can join (on standard output, with\n"
-      "--json on standard error); ends when they have left.\n\n"
-      "  capstan serve --listen 0.0.0.0:7000 --workers 4 --token-file job.token\n"
-      "  capstan work --server thathost:7000 --token-file job.token      (four times)\n\n"
-      "With several servers the first leads, and workers name it first (all with the\n"
-      "token, as above):\n\n"
-      "  capstan serve --listen 0.0.0.0:7000 --workers 4 --servers 2\n"
-      "  capstan serve --listen 0.0.0.0:7001 --leader thathost:7000\n"
-      "  capstan work --server thathost:7000,otherhost:7001\n",
-      "serve");
-  add_listen_flags(app, options.job);
-  app.add_option("--leader", options.leader, "HOST:PORT of the first server, which this one follows")
-      ->group("Connection");
-  add_transport_flags(app, options.job);
-  add_strategy_flags(app, options.job);
-  app.add_option("--total-steps", options.total_steps,
-                 "Updates of the whole run (where workers train alone: their own steps), for cosine")
-      ->group("Optimizer");
-  app.add_option("--loss-window", options.loss_window, "Updates over which the reported loss is the mean")
-      ->check(whole_number_in(1, 1'000'000))
-      ->capture_default_str()
-      ->group("Job");
-  add_optimizer_flags(app, options.job.optimizer);
-  app.add_option("--train-dir", options.job.train_dir,
-                 "Run folder that takes the checkpoints (default: none are written)")
-      ->group("Checkpoints");
-  add_checkpoint_flags(app, options.job);
-  app.add_flag("--json", options.json, "Print the result as one JSON object");
-  app.add_flag("--verbose,-v", options.verbose, "Log who joins and leaves");
-  if (!parse_flags(app, arguments)) return kSuccess;
+  CommandLine line("serve",
+                   "One parameter server: holds weights, takes gradients, gives new weights.\n"
+                   "Says \"listening on HOST:PORT\" when workers can join (on standard output, with\n"
+                   "--json on standard error); ends when they have left.\n\n"
+                   "  capstan serve --listen 0.0.0.0:7000 --workers 4 --token-file job.token\n"
+                   "  capstan work --server thathost:7000 --token-file job.token      (four times)\n\n"
+                   "With several servers the first leads, and workers name it first (all with the\n"
+                   "token, as above):\n\n"
+                   "  capstan serve --listen 0.0.0.0:7000 --workers 4 --servers 2\n"
+                   "  capstan serve --listen 0.0.0.0:7001 --leader thathost:7000\n"
+                   "  capstan work --server thathost:7000,otherhost:7001\n");
+  line.add({.name = "leader",
+            .value = &options.leader,
+            .help = "HOST:PORT of the first server, which this one follows",
+            .group = "Connection"});
+  line.add(options.job, config::kServe);
+  line.describe("train-dir", "Run folder that takes the checkpoints (default: none are written)");
+  line.add({.name = "total-steps",
+            .value = &options.total_steps,
+            .help = "Updates of the whole run (where workers train alone: their own steps), for cosine",
+            .group = "Optimizer"});
+  line.add({.name = "loss-window",
+            .value = &options.loss_window,
+            .limits = config::WholeRange{1, 1'000'000},
+            .help = "Updates over which the reported loss is the mean",
+            .group = "Job"});
+  line.add({.name = "json", .value = &options.json, .help = "Print the result as one JSON object"});
+  line.add({.name = "verbose", .also = "-v", .value = &options.verbose, .help = "Log who joins and leaves"});
+  if (!line.parse(arguments)) return kSuccess;
   if (!options.job.has_servers())
     throw UserError(
         fmt::format("strategy {0} has no server: use capstan train --strategy {0}", options.job.strategy));

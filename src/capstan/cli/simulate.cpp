@@ -13,8 +13,8 @@
 
 #include "capstan/base/time.h"
 #include "capstan/base/user_error.h"
+#include "capstan/cli/command_line.h"
 #include "capstan/cli/commands.h"
-#include "capstan/cli/flags.h"
 #include "capstan/cli/output.h"
 #include "capstan/cli/simulate_output.h"
 #include "capstan/layouts/network_layout.h"
@@ -205,100 +205,75 @@ int run_simulate(const Arguments& arguments) {
   Flags flags;
   auto& c = flags.job.cluster;
   c.workers = 8;
-  CLI::App app(
-      "Predicts how a job would run on a cluster that is not here: the strategies and\n"
-      "the placement of the real servers, on a fake clock. Nothing is trained.\n\n"
-      "  capstan simulate --strategy sync,async,ssp:3 --workers 1000 --servers 16 \\\n"
-      "    --model resnet50 --compute \"lognormal(0.2,0.5)\" --bandwidth 10Gbps \\\n"
-      "    --latency 50us --failures 1/h\n"
-      "  capstan simulate --workers 8 --slow-worker 3:10x --strategy sync,backup:1\n"
-      "  capstan simulate --sweep workers=1..4096 --strategy sync,ssp:3 --servers 16\n"
-      "  capstan simulate --calibrate runs/MY-RUN --cores 8 --workers 4\n\n"
-      "Prints throughput, staleness, dropped work, bytes, how busy servers are, what\n"
-      "workers' time goes into, and the bottleneck, which is found by making one thing\n"
-      "after the other free and simulating again. docs/simulation.md has the model.\n",
-      "simulate");
-  const auto text = [&](const char* name, std::string& value, const char* help, const char* kind,
-                        const char* group) {
-    return app.add_option(name, value, help)->type_name(kind)->group(group);
+  CommandLine line("simulate",
+                   "Predicts how a job would run on a cluster that is not here: the strategies and\n"
+                   "the placement of the real servers, on a fake clock. Nothing is trained.\n\n"
+                   "  capstan simulate --strategy sync,async,ssp:3 --workers 1000 --servers 16 \\\n"
+                   "    --model resnet50 --compute \"lognormal(0.2,0.5)\" --bandwidth 10Gbps \\\n"
+                   "    --latency 50us --failures 1/h\n"
+                   "  capstan simulate --workers 8 --slow-worker 3:10x --strategy sync,backup:1\n"
+                   "  capstan simulate --sweep workers=1..4096 --strategy sync,ssp:3 --servers 16\n"
+                   "  capstan simulate --calibrate runs/MY-RUN --cores 8 --workers 4\n\n"
+                   "Prints throughput, staleness, dropped work, bytes, how busy servers are, what\n"
+                   "workers' time goes into, and the bottleneck, which is found by making one thing\n"
+                   "after the other free and simulating again. docs/simulation.md has the model.\n");
+  const auto flag = [&](const char* group, const char* name, config::Value value, const char* help,
+                        config::Limits limits = {}, const char* hint = "") {
+    line.add({.name = name,
+              .value = value,
+              .limits = std::move(limits),
+              .help = help,
+              .group = group,
+              .hint = hint});
   };
-  text("--strategy", flags.strategies, "One or more, with commas between: sync,async,ssp:3,backup:1 …",
-       "LIST", "Job")
-      ->capture_default_str();
-  app.add_option("--workers", c.workers, "Workers")
-      ->check(whole_number_in(1, kMostWorkers))
-      ->capture_default_str()
-      ->group("Job");
-  app.add_option("--servers", c.servers, "Servers that share the weights")
-      ->check(whole_number_in(1, kMostServers))
-      ->capture_default_str()
-      ->group("Job");
-  text("--model", flags.job.model, "A network (capstan models lists all) or bytes:N (default resnet50)",
-       "NAME", "Job");
-  app.add_option("--batch-size", flags.batch, "Samples per worker and step (default 64)")
-      ->check(whole_number_in(1, 1u << 20))
-      ->group("Job");
-  app.add_option("--samples", c.samples, "Samples of the training set, for strategies that count epochs")
-      ->check(whole_number_in(1, 1'000'000'000'000))
-      ->capture_default_str()
-      ->group("Job");
-  app.add_option("--steps", flags.steps,
-                 "Rounds of each worker to simulate, in the mean, from one push to the next (default 1000)")
-      ->check(whole_number_in(1, 1'000'000'000))
-      ->group("Job");
-  app.add_option("--state-tensors", flags.state_tensors,
-                 "What the servers' optimizer keeps for each weight: 2 for adam (default 1, sgd)")
-      ->check(whole_number_in(0, 16))
-      ->group("Job");
-  text("--compute", flags.compute,
-       "Seconds for one batch: a number, lognormal(median,sigma), uniform(a,b), exponential(mean), "
-       "normal(mean,sd) (default 0.1)",
-       "TIME", "Workers");
-  text("--slow-worker", flags.job.slow_workers, "Ranks that take longer: 1:3x,5:2x", "LIST", "Workers");
-  text("--failures", flags.failures, "How often each worker fails: 1/h, 3/day", "RATE", "Workers")
-      ->capture_default_str();
-  text("--repair", flags.repair, "How long until it is back", "TIME", "Workers")->capture_default_str();
-  text("--bandwidth", flags.bandwidth, "Of every link, each way: 10Gbps, 1.25GB/s, inf (default 10Gbps)",
-       "RATE", "Network");
-  text("--server-bandwidth", flags.server_bandwidth, "Of servers' links, where it is another", "RATE",
-       "Network");
-  text("--latency", flags.latency, "One way: 50us, 1ms (default 50us)", "TIME", "Network");
-  text("--memory-rate", flags.memory_rate, "Bytes that a server's updates read and write in a second", "RATE",
-       "Machines")
-      ->capture_default_str();
-  app.add_option(
-         "--cores", flags.cores,
-         "All on one machine of so many cores, which workers and servers share, as they do its memory; "
-         "links only where they are given")
-      ->check(number_in(0.01, 1e6))
-      ->group("Machines");
-  app.add_option("--threads", flags.threads,
-                 "With --cores: cores that a worker takes where they are free (default 1)")
-      ->check(number_in(0.01, 1e6))
-      ->group("Machines");
-  text("--compute-memory", flags.compute_memory,
-       "With --cores: bytes a second that a worker's computing moves through memory (default 0)", "RATE",
-       "Machines");
-  app.add_option("--calibrate", flags.calibrate,
-                 "Take times, model and batch size from a run's folder; best from one of 1 worker")
-      ->type_name("RUN")
-      ->group("Machines");
-  app.add_option("--spread", flags.spread,
-                 "With --calibrate: how much batches differ, the sigma of a lognormal distribution")
-      ->check(number_in(0, 5))
-      ->capture_default_str()
-      ->group("Machines");
-  text("--sweep", flags.sweep, "Draw the curve over workers=1..4096 or servers=1..64, by doubling", "RANGE",
-       "Sweep");
-  app.add_option("--html", flags.html, "Where the sweep's page goes")
-      ->type_name("FILE")
-      ->capture_default_str()
-      ->group("Sweep");
-  app.add_option("--seed", c.seed, "Fixes all random times")
-      ->check(whole_number_in(0, kMostWhole))
-      ->capture_default_str();
-  app.add_flag("--json", flags.json, "Print one JSON object on standard output");
-  if (!parse_flags(app, arguments)) return kSuccess;
+  using Whole = config::WholeRange;
+  using Number = config::NumberRange;
+  flag("Job", "strategy", &flags.strategies, "One or more, with commas between: sync,async,ssp:3,backup:1 …",
+       {}, "LIST");
+  flag("Job", "workers", &c.workers, "Workers", Whole{1, kMostWorkers});
+  flag("Job", "servers", &c.servers, "Servers that share the weights", Whole{1, kMostServers});
+  flag("Job", "model", &flags.job.model, "A network (capstan models lists all) or bytes:N (default resnet50)",
+       {}, "NAME");
+  flag("Job", "batch-size", &flags.batch, "Samples per worker and step (default 64)", Whole{1, 1u << 20});
+  flag("Job", "samples", &c.samples, "Samples of the training set, for strategies that count epochs",
+       Whole{1, 1'000'000'000'000});
+  flag("Job", "steps", &flags.steps,
+       "Rounds of each worker to simulate, on average, from one push to the next (default 1000)",
+       Whole{1, 1'000'000'000});
+  flag("Job", "state-tensors", &flags.state_tensors,
+       "What the servers' optimizer keeps for each weight: 2 for adam (default 1, sgd)", Whole{0, 16});
+  flag("Workers", "compute", &flags.compute,
+       "Seconds for one batch: a number, lognormal(median,sigma), uniform(a,b), "
+       "exponential(mean), normal(mean,sd) (default 0.1)",
+       {}, "TIME");
+  flag("Workers", "slow-worker", &flags.job.slow_workers, "Ranks that take longer: 1:3x,5:2x", {}, "LIST");
+  flag("Workers", "failures", &flags.failures, "How often each worker fails: 1/h, 3/day", {}, "RATE");
+  flag("Workers", "repair", &flags.repair, "How long until it is back", {}, "TIME");
+  flag("Network", "bandwidth", &flags.bandwidth,
+       "Of every link, each way: 10Gbps, 1.25GB/s, inf (default 10Gbps)", {}, "RATE");
+  flag("Network", "server-bandwidth", &flags.server_bandwidth, "Of servers' links, where it is another", {},
+       "RATE");
+  flag("Network", "latency", &flags.latency, "One way: 50us, 1ms (default 50us)", {}, "TIME");
+  flag("Machines", "memory-rate", &flags.memory_rate,
+       "Bytes that a server's updates read and write in a second", {}, "RATE");
+  flag("Machines", "cores", &flags.cores,
+       "All on one machine of so many cores, which workers and servers share, as they do its "
+       "memory; links only where they are given",
+       Number{0.01, 1e6});
+  flag("Machines", "threads", &flags.threads,
+       "With --cores: cores that a worker takes where they are free (default 1)", Number{0.01, 1e6});
+  flag("Machines", "compute-memory", &flags.compute_memory,
+       "With --cores: bytes a second that a worker's computing moves through memory (default 0)", {}, "RATE");
+  flag("Machines", "calibrate", &flags.calibrate,
+       "Take times, model and batch size from a run's folder; best from one of 1 worker", {}, "RUN");
+  flag("Machines", "spread", &flags.spread,
+       "With --calibrate: how much batches differ, the sigma of a lognormal distribution", Number{0, 5});
+  flag("Sweep", "sweep", &flags.sweep, "Draw the curve over workers=1..4096 or servers=1..64, by doubling",
+       {}, "RANGE");
+  flag("Sweep", "html", &flags.html, "Where the sweep's page goes", {}, "FILE");
+  flag("Options", "seed", &c.seed, "Fixes all random times");
+  flag("Options", "json", &flags.json, "Print one JSON object on standard output");
+  if (!line.parse(arguments)) return kSuccess;
 
   if (flags.strategies.find('=') != std::string::npos)
     throw UserError(

@@ -8,9 +8,9 @@
 
 #include "capstan/base/cores.h"
 #include "capstan/base/user_error.h"
+#include "capstan/cli/command_line.h"
 #include "capstan/cli/commands.h"
 #include "capstan/cli/device.h"
-#include "capstan/cli/flags.h"
 #include "capstan/cli/job_dataset.h"
 #include "capstan/cli/network.h"
 #include "capstan/cli/output.h"
@@ -63,11 +63,10 @@ std::string versions() {
 
 // Every rank but 0 is a worker.
 [[noreturn]] void become_worker(const config::JobConfig& config, const ByHand& place, bool json) {
-  auto arguments = config::work_arguments(config);
+  auto arguments = config::arguments(config.resolved(), config::kWork);
   arguments.insert(arguments.begin(),
                    {"work", "--server=" + place.master(), fmt::format("--rank={}", *place.rank - 1),
                     fmt::format("--connect-timeout={}", config.join_timeout)});
-  if (!config.token_file.empty()) arguments.push_back("--token-file=" + config.token_file.string());
   if (json) arguments.emplace_back("--json");
   become("capstan-torch", arguments);
 }
@@ -117,63 +116,51 @@ int run_train(const Arguments& arguments) {
   if (asks_for_strategies(arguments)) return kSuccess;
   config::JobConfig config;
   ByHand place;
-  bool json = false, dry_run = false, evaluator = false;
+  bool json = false, dry_run = false;
   std::string team_address;
   std::uint32_t team_rank = 0;
-  CLI::App app(
-      "Trains a network with a parameter server on this machine: starts servers and\n"
-      "workers, shows progress, evaluates each epoch, and leaves a run folder.\n\n"
-      "  capstan train                       LeNet learns digits: 1 server, 2 workers\n"
-      "  capstan train --dataset mnist --data-dir mnist --epochs 3 --strategy async\n"
-      "  capstan train --strategy single     the same without a server\n"
-      "  capstan train --rank R --world-size N --master-addr HOST --master-port PORT\n"
-      "                                      one place of a job on many hosts\n",
-      "train");
-  add_model_flags(app, config);
-  add_strategy_flags(app, config);
-  add_optimizer_flags(app, config.optimizer);
-  app.add_option("--slow-worker", config.slow_workers,
-                 "Workers that take so many times as long for a step, to see what a strategy does: 1:3x")
-      ->option_text("RANK:TIMESx,...")
-      ->group("Job");
-  add_transport_flags(app, config);
-  app.get_option("--token-file")
-      ->description(
-          "File (mode 0600) with the job's token (default: a fresh one;\n"
-          "with --rank: $CAPSTAN_TOKEN)");
-  add_listen_flags(app, config);
-  add_checkpoint_flags(app, config);
-  app.add_flag("--evaluator", evaluator,
-               "Start capstan eval beside the job: it evaluates each checkpoint and links the best")
-      ->group("Checkpoints");
-  app.add_option("--train-dir", config.train_dir, "Run folder (default: runs/<time>-<network>-<dataset>)")
-      ->group("Output");
-  app.add_option("--log-interval", config.log_interval,
-                 "Seconds between progress lines (0: 0.2 on a terminal, else 2)")
-      ->check(number_in(0, 1e6))
-      ->capture_default_str()
-      ->group("Output");
-  app.add_option("--team", team_address)->group("");
-  app.add_option("--team-rank", team_rank)->group("");
-  app.add_flag("--json", json, "Print the result as one JSON object on standard output")->group("Output");
-  app.add_flag("--dry-run", dry_run, "Print the resolved configuration and an estimate, then end")
-      ->group("Output");
-  app.add_option(
-         "--rank", place.rank,
-         "This process's place in a job started by hand: 0 serves and leaves the run folder, the others work")
-      ->check(whole_number_in(0, 4096))
-      ->group("By hand");
-  app.add_option("--world-size", place.world_size, "Processes of that job")
-      ->check(whole_number_in(2, 4097))
-      ->group("By hand");
-  app.add_option("--master-addr", place.master_addr, "Where rank 0 listens")
-      ->capture_default_str()
-      ->group("By hand");
-  app.add_option("--master-port", place.master_port, "Its port")
-      ->check(whole_number_in(1, 65535))
-      ->capture_default_str()
-      ->group("By hand");
-  if (!parse_flags(app, arguments)) return kSuccess;
+  CommandLine line("train",
+                   "Trains a network with a parameter server on this machine: starts servers and\n"
+                   "workers, shows progress, evaluates each epoch, and leaves a run folder.\n\n"
+                   "  capstan train                       LeNet learns digits: 1 server, 2 workers\n"
+                   "  capstan train --dataset mnist --data-dir mnist --epochs 3 --strategy async\n"
+                   "  capstan train --strategy single     the same without a server\n"
+                   "  capstan train --rank R --world-size N --master-addr HOST --master-port PORT\n"
+                   "                                      one place of a job on many hosts\n");
+  line.add(config, config::kTrain);
+  line.describe("token-file",
+                "File (mode 0600) with the job's token (default: a fresh one; with --rank: $CAPSTAN_TOKEN)");
+  line.add({.name = "team", .value = &team_address, .hidden = true});
+  line.add({.name = "team-rank", .value = &team_rank, .hidden = true});
+  line.add({.name = "json",
+            .value = &json,
+            .help = "Print the result as one JSON object on standard output",
+            .group = "Output"});
+  line.add({.name = "dry-run",
+            .value = &dry_run,
+            .help = "Print the resolved configuration and an estimate, then end",
+            .group = "Output"});
+  line.add({.name = "rank",
+            .value = &place.rank,
+            .limits = config::WholeRange{0, 4096},
+            .help = "This process's place in a job started by hand: 0 serves and leaves the run folder, the "
+                    "others work",
+            .group = "By hand"});
+  line.add({.name = "world-size",
+            .value = &place.world_size,
+            .limits = config::WholeRange{2, 4097},
+            .help = "Processes of that job",
+            .group = "By hand"});
+  line.add({.name = "master-addr",
+            .value = &place.master_addr,
+            .help = "Where rank 0 listens",
+            .group = "By hand"});
+  line.add({.name = "master-port",
+            .value = &place.master_port,
+            .limits = config::WholeRange{1, 65535},
+            .help = "Its port",
+            .group = "By hand"});
+  if (!line.parse(arguments)) return kSuccess;
   if (config.has_servers()) config.optimizer.prefer(config.plan());
   check(config, place);
 
@@ -220,6 +207,7 @@ int run_train(const Arguments& arguments) {
     return follow_in_team(config, team_address, team_rank, dataset, plan,
                           resumed ? std::optional(resumed->from) : std::nullopt);
   }
+  const auto toml = config.to_toml();  // as the user has it: another time the job may run on many hosts
   if (config.transport == "auto" && config.has_servers() && !by_hand) config.transport = "local";
 
   training::configure_torch(static_cast<int>(config.has_servers() ? 1 : config.worker_threads()));
@@ -235,8 +223,8 @@ int run_train(const Arguments& arguments) {
                        interrupts,
                        token,
                        !by_hand,
-                       evaluator};
-  context.folder.write_configuration(config.to_toml());
+                       config.evaluator};
+  context.folder.write_configuration(toml);
   context.folder.write_versions(versions());
   if (resumed) {
     say(fmt::format("going on from step {}: {}", plan.start.value, resumed->from.folder.string()));

@@ -33,11 +33,13 @@ bool uses_local_steps(const TrainContext& context) {
 // Every process is given the folder; only the first server looks at it.
 std::vector<std::string> serve_arguments(const TrainContext& context) {
   // Where workers train by themselves, the learning rate follows their own steps.
-  auto arguments = config::serve_arguments(
-      context.config, uses_local_steps(context) ? context.plan.worker_steps : context.plan.total);
-  arguments.push_back(
-      fmt::format("--loss-window={}", std::min<std::uint64_t>(context.plan.per_epoch, 1'000'000)));
-  arguments.push_back("--train-dir=" + context.folder.path().string());
+  std::vector<std::string> arguments = {
+      "--config=" + (context.folder.path() / "config.toml").string(),
+      "--transport=" + context.config.transport,
+      fmt::format("--total-steps={}",
+                  uses_local_steps(context) ? context.plan.worker_steps : context.plan.total),
+      fmt::format("--loss-window={}", std::min<std::uint64_t>(context.plan.per_epoch, 1'000'000)),
+      "--train-dir=" + context.folder.path().string()};
   if (context.resume) arguments.push_back("--resume=" + context.resume->folder.string());
   return arguments;
 }
@@ -95,13 +97,10 @@ class Supervisor {
       progress_.say(
           fmt::format("listening on {}: {} workers may come", job_.addresses()[0], config_.workers));
     for (std::uint32_t rank = 0; context_.starts_workers && rank < config_.workers; ++rank) {
-      std::vector<std::string> arguments = {launch::program("capstan-torch"), "work",
-                                            "--server=" + job_.address_list(),
-                                            fmt::format("--rank={}", rank)};
-      auto more = config::work_arguments(config_);
-      more.push_back(fmt::format("--slow-down={}", config_.slow_down(rank)));
-      arguments.insert(arguments.end(), more.begin(), more.end());
-      job_.start_worker(arguments);
+      job_.start_worker({launch::program("capstan-torch"), "work",
+                         "--config=" + (context_.folder.path() / "config.toml").string(),
+                         "--transport=" + config_.transport, "--server=" + job_.address_list(),
+                         fmt::format("--rank={}", rank)});
     }
     ask_for_epoch();
   }

@@ -37,9 +37,9 @@ class Followers {
  public:
   void start(const TrainContext& context, const std::string& address) {
     for (std::uint32_t rank = 1; rank < context.config.workers; ++rank) {
-      auto arguments = config::team_arguments(context.config);
-      arguments.insert(arguments.begin(), {launch::program("capstan-torch"), "train", "--team=" + address,
-                                           fmt::format("--team-rank={}", rank)});
+      std::vector<std::string> arguments = {launch::program("capstan-torch"), "train",
+                                            "--config=" + (context.folder.path() / "config.toml").string(),
+                                            "--team=" + address, fmt::format("--team-rank={}", rank)};
       if (context.resume) arguments.push_back("--resume=" + context.resume->folder.string());
       const auto log = context.folder.path() / fmt::format("worker-{}.log", rank);
       children_.push_back({launch::Child({arguments, {}, log, false}), log, {}, {}, false});

@@ -7,9 +7,9 @@
 
 #include "capstan/base/user_error.h"
 #include "capstan/checkpoint/model_file.h"
+#include "capstan/cli/command_line.h"
 #include "capstan/cli/commands.h"
 #include "capstan/cli/device.h"
-#include "capstan/cli/flags.h"
 #include "capstan/cli/job_dataset.h"
 #include "capstan/cli/network.h"
 #include "capstan/cli/output.h"
@@ -40,31 +40,39 @@ int run_work(const Arguments& arguments) {
   std::optional<std::uint32_t> rank;
   double connect_timeout = 30;
   std::filesystem::path save;
-  double slow_down = 1;
+  std::optional<double> slow_down;
   bool json = false;
-  CLI::App app(
-      "One worker: computes gradients on its part of the data for the servers of a job.\n\n"
-      "  capstan work --server thathost:7000 --dataset digits --token-file job.token\n",
-      "work");
-  app.add_option("--server", servers,
-                 "HOST:PORT of the job's server; of several, with commas, the first leads")
-      ->required()
-      ->group("Connection");
-  app.add_option("--rank", rank, "Which worker to be, from 0 (default: the first place that is free)")
-      ->check(whole_number_in(0, 4095))
-      ->group("Connection");
-  app.add_option("--connect-timeout", connect_timeout, "Seconds to wait for servers that are still starting")
-      ->check(number_in(0.1, 1e6))
-      ->capture_default_str()
-      ->group("Connection");
-  add_transport_flags(app, job);
-  add_model_flags(app, job);
-  app.add_option("--save", save, "File that takes the weights this worker ends with (.safetensors or .pt)");
-  app.add_option("--slow-down", slow_down, "Take so many times as long for every step, to try a strategy")
-      ->check(number_in(1, 1000))
-      ->capture_default_str();
-  app.add_flag("--json", json, "Print the result as one JSON object");
-  if (!parse_flags(app, arguments)) return kSuccess;
+  CommandLine line("work",
+                   "One worker: computes gradients on its part of the data for the servers of a job.\n\n"
+                   "  capstan work --server thathost:7000 --dataset digits --token-file job.token\n");
+  line.add({.name = "server",
+            .value = &servers,
+            .help = "HOST:PORT of the job's server; of several, with commas, the first leads",
+            .group = "Connection",
+            .required = true});
+  line.add({.name = "rank",
+            .value = &rank,
+            .limits = config::WholeRange{0, 4095},
+            .help = "Which worker to be, from 0 (default: the first place that is free)",
+            .group = "Connection"});
+  line.add({.name = "connect-timeout",
+            .value = &connect_timeout,
+            .limits = config::NumberRange{0.1, 1e6},
+            .help = "Seconds to wait for servers that are still starting",
+            .group = "Connection"});
+  line.add(job, config::kWork);
+  line.add({.name = "save",
+            .value = &save,
+            .help = "File that takes the weights this worker ends with (.safetensors or .pt)"});
+  line.add(
+      {.name = "slow-down",
+       .value = &slow_down,
+       .limits = config::NumberRange{1, 1000},
+       .help =
+           "Take so many times as long for every step, to try a strategy (default: as --slow-worker of the "
+           "configuration has it, or 1)"});
+  line.add({.name = "json", .value = &json, .help = "Print the result as one JSON object"});
+  if (!line.parse(arguments)) return kSuccess;
   job.validate_model();
   check_device(job.device);
   if (!save.empty() && !std::filesystem::is_directory(std::filesystem::absolute(save).parent_path()))
@@ -94,7 +102,7 @@ int run_work(const Arguments& arguments) {
   });
 
   client::LinkOptions link;
-  link.servers = CLI::detail::split(servers, ',');
+  link.servers = client::split_addresses(servers);
   link.token = token;
   link.index = rank;
   link.connect_timeout = from_seconds(connect_timeout);
@@ -106,9 +114,10 @@ int run_work(const Arguments& arguments) {
                   joined.status().message());
   auto& client = **joined;
 
-  const auto result = training::run_worker(
-      client, *model, layout, *dataset.train,
-      {job.batch_size, job.epochs, job.seed, &stop, &training, job.threads_per_loader(), slow_down});
+  const auto result =
+      training::run_worker(client, *model, layout, *dataset.train,
+                           {job.batch_size, job.epochs, job.seed, &stop, &training, job.threads_per_loader(),
+                            slow_down.value_or(rank ? job.slow_down(*rank) : 1)});
   if (!result) throw Failure(kLost, result.status().message());
   say_unreadable(*dataset.train, "training");
   if (!save.empty()) {

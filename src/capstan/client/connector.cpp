@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <sstream>
 
 #include <arpa/inet.h>
 #include <fmt/format.h>
@@ -96,6 +97,13 @@ HostPort parse_address(const std::string& address) {
   }
   throw UserError(
       fmt::format("\"{}\" is not an address: it should look like 127.0.0.1:7000 or host:7000", address));
+}
+
+std::vector<std::string> split_addresses(const std::string& list) {
+  std::vector<std::string> out;
+  std::istringstream in(list);
+  for (std::string address; std::getline(in, address, ',');) out.push_back(address);
+  return out;
 }
 
 bool is_this_host(const std::string& host) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "capstan/client/links.h"
 
@@ -21,6 +22,9 @@ struct HostPort {
   std::uint16_t port = 0;
 };
 HostPort parse_address(const std::string& address);
+
+// "a:7000,b:7001" taken apart.
+std::vector<std::string> split_addresses(const std::string& list);
 
 // True where the host, by name or number, is an address of this machine's (and network namespace's).
 bool is_this_host(const std::string& host);

@@ -4,33 +4,30 @@
 #include <filesystem>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
-#include <vector>
 
 #include "capstan/optimizer/optimizer.h"
 #include "capstan/strategy/strategy_spec.h"
 
 namespace capstan::config {
 
-// The rule by which servers change weights, as a user gives it: what is missing takes the optimizer's own
-// default.
+// The rule by which servers change weights, as a user gives it. An option that is absent is not given and
+// takes the optimizer's own default. Members are named as those of optimizer::Options.
 struct OptimizerConfig {
-  std::string name;          // empty: what the strategy prefers, or sgd
-  std::optional<double> lr;  // absent: the optimizer's own default, times lr_share
-  double lr_share = 1;
-  std::optional<double> momentum;  // sgd: 0.9, rmsprop: 0
-  double weight_decay = 0;
-  double dampening = 0;
-  bool nesterov = false;
-  std::optional<double> beta1, beta2, eps, alpha, lr_decay;
-  bool centered = false;
+  std::string name;  // empty: what the strategy prefers, or sgd
+  std::optional<double> lr, weight_decay, momentum, dampening, beta1, beta2, eps, alpha, lr_decay;
+  std::optional<bool> nesterov, centered;
   std::string lr_schedule = "constant";
   std::uint64_t warmup = 0;
+  // What the strategy prefers where nothing is given: set by prefer().
+  std::string preferred = "sgd";
+  double lr_share = 1;  // of the optimizer's default learning rate
 
-  // What a plan's workers and servers do best with, where the user has named nothing else: the optimizer, and
-  // a share of the learning rate where an update is of a share of the workers' gradients.
+  // Takes the optimizer that suits the strategy, and a share of the learning rate where an update is of a
+  // share of the workers' gradients. What is given stays.
   void prefer(const strategy::StrategySpec& plan);
-  // Both throw UserError that names what is wrong.
+  // Both throw UserError that names what is wrong. Defaults are PyTorch's, except sgd's momentum of 0.9.
   optimizer::Options options() const;
   optimizer::Schedule schedule(std::uint64_t total_steps) const;
 };
@@ -43,7 +40,9 @@ struct CheckpointEvery {
   static CheckpointEvery parse(const std::string& text);
 };
 
-// What a job needs to know; every field is a flag of the same name and a key of a configuration file.
+inline constexpr std::uint32_t kLeastSide = 8, kMostSide = 1024;  // of images
+
+// What a job needs to know. fields.h has the table of its fields: flags, keys of configuration files, rules.
 struct JobConfig {
   std::string network = "lenet";
   std::string dataset = "digits";
@@ -76,7 +75,11 @@ struct JobConfig {
   std::string checkpoint_every = "5m";
   std::uint32_t keep = 3;   // checkpoints
   std::string resume;       // auto, a run's folder or a checkpoint's; empty: begin anew
+  bool evaluator = false;   // a process evaluates each checkpoint
   double log_interval = 0;  // seconds between progress lines; 0: 0.2 on a terminal, 2 elsewhere
+
+  // Names of the fields that a flag or a configuration file has set; the others have their defaults.
+  std::set<std::string, std::less<>> given;
 
   bool is_single() const { return strategy == "single"; }
   bool is_team() const { return strategy == "allreduce"; }  // workers without a server in the step
@@ -90,17 +93,13 @@ struct JobConfig {
   // Checks what flags alone cannot: throws UserError. The second looks at the network and its data only.
   void validate() const;
   void validate_model() const;
-  // The whole resolved configuration; `train --config` of it runs the same job again.
+  // The same job with every derived field given and every path absolute. Throws UserError.
+  JobConfig resolved() const;
+  // As config.toml has it (toml_file.h); `train --config` of it runs the same job again. Throws UserError.
   std::string to_toml() const;
 };
 
 // "1:3x,5:2x": which of `workers` workers take how many times as long. Throws UserError.
 std::map<std::uint32_t, double> parse_slow_workers(const std::string& list, std::uint32_t workers);
-
-// Flags for `capstan serve` and the worker's command that make them part of this job.
-std::vector<std::string> serve_arguments(const JobConfig& config, std::uint64_t total_steps);
-std::vector<std::string> work_arguments(const JobConfig& config);
-// Flags for `capstan train` that make it one of a team.
-std::vector<std::string> team_arguments(const JobConfig& config);
 
 }  // namespace capstan::config

@@ -113,6 +113,7 @@ Settings read_settings(const std::filesystem::path& config) {
     auto value = line.substr(equals + 3);
     if (value.size() >= 2 && (value.front() == '\'' || value.front() == '"') && value.back() == value.front())
       value = value.substr(1, value.size() - 2);
+    if (value.empty()) continue;  // not given, and there is none
     out.emplace_back(line.substr(0, equals), value);
   }
   return out;

@@ -58,7 +58,9 @@ Calibration Calibration::read(const std::filesystem::path& run) {
     return found->get<std::string>();
   };
   const auto whole = [&](const char* key) {
-    const auto value = config[key].value<std::int64_t>().value_or(0);
+    // What the run derived from its machine is in a table of its own.
+    const auto given = config[key], derived = config["derived"][key];
+    const auto value = given.value<std::int64_t>().value_or(derived.value_or(std::int64_t{0}));
     if (value < 1 || value > 1 << 20) fail(run / "config.toml", fmt::format("has no {}", key));
     return static_cast<std::uint32_t>(value);
   };

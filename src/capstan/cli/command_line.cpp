@@ -1,0 +1,230 @@
+#include "capstan/cli/command_line.h"
+
+#include <algorithm>
+#include <set>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include "capstan/cli/output.h"
+#include "capstan/config/given.h"
+
+namespace capstan::cli {
+namespace {
+
+using config::Field;
+using config::Given;
+using config::Setting;
+
+constexpr const char* kHelp = "-h,--help";
+
+// Help as people read it, 80 columns wide: a value's hint and its default.
+class HelpFormatter final : public CLI::Formatter {
+ public:
+  HelpFormatter() { column_width(28); }
+  std::string make_help(const CLI::App* app, std::string program, CLI::AppFormatMode) const override {
+    auto out = make_description(app);
+    if (!out.ends_with("\n\n")) out += "\n";
+    out += make_usage(app, program);
+    for (const auto& group : app->get_groups()) {
+      if (group.empty()) continue;
+      out += make_group(group, false,
+                        app->get_options([&](const CLI::Option* o) { return o->get_group() == group; }));
+    }
+    return out;
+  }
+  std::string make_usage(const CLI::App* app, std::string) const override {
+    return fmt::format("Usage: capstan {} [FLAGS]\n", app->get_name());
+  }
+  std::string make_option(const CLI::Option* option, bool) const override {
+    auto out = "  " + make_option_name(option, false) + make_option_opts(option);
+    const auto indent = get_column_width();
+    out += out.size() < indent ? std::string(indent - out.size(), ' ') : "\n" + std::string(indent, ' ');
+    return out + wrapped(make_option_desc(option), indent, indent) + "\n";
+  }
+  std::string make_option_opts(const CLI::Option* option) const override {
+    const bool has_value = option->get_items_expected_max() > 0 && !option->get_positional();
+    return has_value ? " " + option->get_option_text() : "";
+  }
+};
+
+std::string hint_of(const Setting& setting) {
+  if (!setting.hint.empty()) return std::string(setting.hint);
+  const auto* action = std::get_if<config::Action>(&setting.value);
+  if (action || std::holds_alternative<std::string*>(setting.value) ||
+      std::holds_alternative<std::filesystem::path*>(setting.value))
+    return std::holds_alternative<config::WholeRange>(setting.limits) ? "N" : "TEXT";
+  return std::holds_alternative<double*>(setting.value) ||
+                 std::holds_alternative<std::optional<double>*>(setting.value)
+             ? "X"
+             : "N";
+}
+
+CLI::Option* add_to(CLI::App& app, const Setting& setting) {
+  const auto name = fmt::format("{}{}{}{}", setting.positional ? "" : "--", setting.name,
+                                setting.also.empty() ? "" : ",", setting.also);
+  std::string help(setting.help);
+  CLI::Option* option = nullptr;
+  if (is_switch(setting)) {
+    option = app.add_flag(name);
+  } else {
+    option = app.add_option(name, [](const CLI::results_t&) { return true; });
+    option->multi_option_policy(CLI::MultiOptionPolicy::TakeLast)->option_text(hint_of(setting));
+    // A default that may not be given stands for none.
+    if (const auto fallback = text_of(setting.value); !fallback.empty() && assign(setting, fallback).empty())
+      help += " [" + fallback + "]";
+  }
+  return option->description(help)->group(setting.hidden ? "" : std::string(setting.group));
+}
+
+// The application, and the option of each flag.
+struct Parser {
+  CLI::App app;
+  std::vector<CLI::Option*> options;
+
+  Parser(const std::string& command, const std::string& description, const std::vector<Field>& flags)
+      : app(description, command) {
+    app.set_help_flag();
+    app.allow_extras();
+    app.formatter(std::make_shared<HelpFormatter>());
+    for (const auto& flag : flags) options.push_back(add_to(app, flag.setting));
+    app.add_flag(kHelp)->description("Print this help");
+  }
+};
+
+// Wherever it stands, and whatever is wrong beside it.
+bool asks_for_help(const Arguments& arguments) {
+  return std::ranges::any_of(arguments, [](const auto& word) {
+    return word == "--help" || word == "-h" || word.starts_with("--help=");
+  });
+}
+
+// "--batch_size=a_b" → "--batch-size=a_b".
+std::string with_dashes(std::string word) {
+  if (!word.starts_with("--")) return word;
+  const auto end = word.begin() + static_cast<std::ptrdiff_t>(std::min(word.find('='), word.size()));
+  std::replace(word.begin(), end, '_', '-');
+  return word;
+}
+
+[[noreturn]] void unknown(const std::string& command, const std::vector<Field>& flags,
+                          const std::string& word) {
+  const auto start = word.find_first_not_of('-');
+  if (start == 0 || start == std::string::npos || word[start] == '=')
+    config::fail(fmt::format("unexpected argument \"{}\" (see capstan {} --help)", word, command));
+  const auto flag = word.substr(0, word.find('='));
+  const auto near = config::suggestion(flags, flag.substr(start));
+  config::fail(fmt::format("unknown flag {}{} (see capstan {} --help)", flag,
+                           near.empty() ? "" : fmt::format(", did you mean --{}?", near), command));
+}
+
+// Names and values of the flags that are given.
+std::vector<std::pair<std::string, std::string>> read_arguments(const std::string& command,
+                                                                const std::string& description,
+                                                                const std::vector<Field>& flags,
+                                                                const Arguments& arguments) {
+  Parser parser(command, description, flags);
+  Arguments words;
+  for (const auto& word : arguments) words.push_back(with_dashes(word));
+  // CLI11 would take the next word for the value.
+  for (const auto& word : words) {
+    if (word.starts_with("--") && word.find('=') == word.size() - 1 &&
+        parser.app.get_option_no_throw(word.substr(0, word.size() - 1)))
+      config::fail(fmt::format("{}: is empty", word.substr(0, word.size() - 1)));
+  }
+  std::ranges::reverse(words);  // as CLI11 wants them
+  try {
+    parser.app.parse(std::move(words));
+  } catch (const CLI::ArgumentMismatch& error) {
+    const std::string text = error.what();
+    config::fail(fmt::format("{} needs a value", text.substr(0, text.find(':'))));
+  }
+  std::vector<std::pair<std::string, std::string>> out;
+  for (std::size_t i = 0; i < flags.size(); ++i) {
+    if (parser.options[i]->results().empty()) continue;
+    const auto& text = parser.options[i]->results().back();
+    const auto name = flags[i].name();
+    if (text.empty()) config::fail(fmt::format("--{}: is empty", name));
+    if (text.starts_with("--")) config::fail(fmt::format("--{} needs a value", name));
+    out.emplace_back(name, text);
+  }
+  if (const auto rest = parser.app.remaining(); !rest.empty()) unknown(command, flags, rest.front());
+  return out;
+}
+
+}  // namespace
+
+CommandLine::CommandLine(std::string command, std::string description)
+    : command_(std::move(command)), description_(std::move(description)) {}
+
+void CommandLine::add(Setting setting) {
+  std::erase_if(flags_, [&](const Field& flag) { return flag.name() == setting.name; });
+  flags_.push_back({.setting = std::move(setting)});
+}
+
+void CommandLine::add(config::JobConfig& job, config::Commands command) {
+  job_ = &job;
+  for (auto& field : config::fields(job)) {
+    const bool is_flag = (field.commands & command) != 0 && !config::find(flags_, field.name());
+    (is_flag ? flags_ : only_in_files_).push_back(std::move(field));
+  }
+}
+
+void CommandLine::describe(std::string_view name, std::string_view help) {
+  std::ranges::find(flags_, name, &Field::name)->setting.help = help;
+}
+
+void CommandLine::read_file_of(std::string_view name,
+                               std::function<std::filesystem::path(const std::string&)> file) {
+  files_.emplace_back(name, std::move(file));
+}
+
+const Setting* CommandLine::find(std::string_view name) const {
+  const auto* field = config::find(flags_, name);
+  return field ? &field->setting : nullptr;
+}
+
+std::string CommandLine::help() const {
+  return Parser(command_, description_, flags_).app.help();
+}
+
+bool CommandLine::parse(const Arguments& arguments) {
+  std::filesystem::path file;
+  add({.name = "config",
+       .value = &file,
+       .help = "TOML file of flags; flags on the command line win",
+       .hint = "FILE"});
+  if (asks_for_help(arguments)) {
+    fmt::print("{}", help());
+    return false;
+  }
+  const auto typed = read_arguments(command_, description_, flags_, arguments);
+
+  auto all = flags_;  // a flag of the command's own comes before a field of the job
+  all.insert(all.end(), only_in_files_.begin(), only_in_files_.end());
+  std::vector<std::vector<Given>> layers;
+  for (const auto& [name, text] : typed) {
+    for (const auto& [flag, file_of] : files_) {
+      if (const auto own = name == flag ? file_of(text) : std::filesystem::path(); !own.empty())
+        layers.push_back(config::read_file(own, all));
+    }
+    if (name == "config") file = text;
+  }
+  if (!file.empty()) layers.push_back(config::read_file(file, all));
+  auto& last = layers.emplace_back();
+  for (const auto& [name, text] : typed) last.push_back({config::find(all, name), text, ""});
+  config::apply(all, layers);
+
+  std::set<const Field*> given;
+  for (const auto& layer : layers)
+    for (const auto& g : layer) given.insert(g.field);
+  for (const auto& field : all) {
+    if (field.setting.required && !given.contains(&field))
+      config::fail(fmt::format("{}{} is required (see capstan {} --help)",
+                               field.setting.positional ? "" : "--", field.name(), command_));
+    if (field.commands != config::kNoCommand && given.contains(&field)) job_->given.emplace(field.target());
+  }
+  return true;
+}
+
+}  // namespace capstan::cli

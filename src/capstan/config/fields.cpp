@@ -1,0 +1,363 @@
+#include "capstan/config/fields.h"
+
+#include <fmt/format.h>
+
+#include "capstan/base/user_error.h"
+
+namespace capstan::config {
+namespace {
+
+constexpr const char *kModel = "Model and data", *kJob = "Job", *kOptimizer = "Optimizer",
+                     *kConnection = "Connection", *kCheckpoints = "Checkpoints", *kOutput = "Output";
+constexpr auto kTrains = kTrain | kWork;  // commands that have a network and its data
+constexpr auto kLoads = kTrains | kEval;
+constexpr auto kReads = kLoads | kBenchData;
+constexpr auto kManages = kTrain | kServe;  // commands that know the whole job
+constexpr auto kServes = kManages | kBenchWire;
+
+using enum OnResume;
+
+std::vector<Field> model_fields(JobConfig& c) {
+  return {
+      {.setting = {.name = "network",
+                   .value = &c.network,
+                   .help =
+                       "Which network to train: lenet, resnet18-cifar, vgg16-bn … (capstan models lists all)",
+                   .group = kModel},
+       .commands = kLoads,
+       .on_resume = kMustMatch},
+      {.setting = {.name = "dataset",
+                   .value = &c.dataset,
+                   .help =
+                       "digits (built in), mnist, fashion-mnist, cifar10, cifar100, imagenette, imagefolder "
+                       "(train/ and val/ with a folder of JPEGs or PNGs per class), "
+                       "synthetic:CxHxW:classes[:samples]",
+                   .group = kModel},
+       .commands = kReads,
+       .on_resume = kMustMatch},
+      {.setting = {.name = "data-dir",
+                   .value = &c.data_dir,
+                   .help =
+                       "Folder of the dataset's files, or of a folder of the dataset's name (default: data)",
+                   .group = kModel},
+       .commands = kReads,
+       .on_resume = kSameJob},
+      {.setting =
+           {.name = "image-size",
+            .value = &c.image_size,
+            .limits = WholeRange{0, kMostSide},
+            .help = "Height and width of images, 8 to 1024, where the data can be scaled (0: the dataset's)",
+            .group = kModel},
+       .commands = kReads,
+       .on_resume = kMustMatch},
+      {.setting = {.name = "augment",
+                   .value = &c.augment,
+                   .limits = Words{"auto", "none", "crop-flip", "resized-crop"},
+                   .help = "What happens to training images: auto (what is usual for the dataset), none, "
+                           "crop-flip (moved by up to 4 pixels, mirrored), resized-crop (parts, mirrored)",
+                   .group = kModel},
+       .commands = kTrains | kBenchData,
+       .on_resume = kSameJob},
+      {.setting = {.name = "loader-threads",
+                   .value = &c.loader_threads,
+                   .limits = WholeRange{0, 1024},
+                   .help = "Threads per worker that decode and augment images (0: cores ÷ workers)",
+                   .group = kModel},
+       .commands = kLoads,
+       .on_resume = kMayDiffer,
+       .derived = true},
+      {.setting = {.name = "strict",
+                   .value = &c.strict,
+                   .help = "End at an image that cannot be read, instead of replacing it",
+                   .group = kModel},
+       .commands = kReads,
+       .on_resume = kSameJob},
+      {.setting = {.name = "num-classes",
+                   .value = &c.num_classes,
+                   .limits = WholeRange{0, 1u << 20},
+                   .help = "Classes of the network (0: the dataset's)",
+                   .group = kModel},
+       .commands = kLoads,
+       .on_resume = kMustMatch},
+      {.setting = {.name = "weights",
+                   .value = &c.weights,
+                   .help = "Weights to begin with: a PyTorch state dict of the same network (safetensors)",
+                   .group = kModel,
+                   .hint = "FILE"},
+       .commands = kTrains,
+       .on_resume = kSameJob},
+      {.setting = {.name = "batch-size",
+                   .value = &c.batch_size,
+                   .limits = WholeRange{1, 1u << 20},
+                   .help = "Samples per worker and step",
+                   .group = kModel},
+       .commands = kTrains,
+       .on_resume = kSameJob},
+      {.setting = {.name = "epochs",
+                   .value = &c.epochs,
+                   .limits = WholeRange{1, 1u << 20},
+                   .help = "Passes over the training set",
+                   .group = kModel},
+       .commands = kTrains,
+       .on_resume = kMayDiffer},
+      {.setting = {.name = "seed",
+                   .value = &c.seed,
+                   .help = "Fixes initial weights and the order of samples",
+                   .group = kModel},
+       .commands = kTrains | kBenchData,
+       .on_resume = kMustMatch},
+      {.setting = {.name = "init-seed",
+                   .value = &c.init_seed,
+                   .help = "Fixes initial weights instead of --seed",
+                   .group = kModel},
+       .commands = kTrains,
+       .on_resume = kSameJob,
+       .derived = true},
+      {.setting = {.name = "device",
+                   .value = &c.device,
+                   .limits = Words{"cpu", "cuda"},
+                   .help = "cpu or cuda",
+                   .group = kModel},
+       .commands = kLoads,
+       .on_resume = kSameJob},
+      {.setting = {.name = "enable-gpu",
+                   .value = Action{[&c](const std::string&) { c.device = "cuda"; }, true},
+                   .help = "The same as --device cuda",
+                   .group = kModel},
+       .commands = kLoads,
+       .sets = "device"},
+      {.setting = {.name = "threads",
+                   .value = &c.threads,
+                   .limits = WholeRange{0, 1024},
+                   .help = "Compute threads per worker (0: cores ÷ workers)",
+                   .group = kModel},
+       .commands = kLoads,
+       .on_resume = kMayDiffer,
+       .derived = true},
+  };
+}
+
+void damp(JobConfig& c) {
+  if (c.strategy != "async" && c.strategy != "async:damped")
+    throw UserError(fmt::format("--staleness-damping needs --strategy async, not {}", c.strategy));
+  c.strategy = "async:damped";
+}
+
+std::vector<Field> job_fields(JobConfig& c) {
+  return {
+      {.setting = {.name = "workers",
+                   .value = &c.workers,
+                   .limits = WholeRange{1, 4096},
+                   .help = "Workers of the job",
+                   .group = kJob},
+       .commands = kServes,
+       .on_resume = kMayDiffer},
+      {.setting = {.name = "servers",
+                   .value = &c.servers,
+                   .limits = WholeRange{1, 256},
+                   .help = "Servers that share the weights",
+                   .group = kJob},
+       .commands = kServes,
+       .on_resume = kMayDiffer},
+      {.setting = {.name = "strategy",
+                   .value = &c.strategy,
+                   .help = "How workers and servers keep in step; help lists them",
+                   .group = kJob},
+       .commands = kServes,
+       .on_resume = kSameJob},
+      {.setting = {.name = "switch",
+                   .value = &c.switches,
+                   .help = "Strategies that take over on the way, such as 500=async,900=ssp:3",
+                   .group = kJob,
+                   .hint = "STEP=STRATEGY,..."},
+       .commands = kServes,
+       .on_resume = kSameJob},
+      {.setting = {.name = "num-aggregate",
+                   .value = Action{[&c](const std::string& k) { c.strategy = "batch:" + k; }},
+                   .limits = WholeRange{1, 4096},
+                   .help = "K: the same as --strategy batch:K",
+                   .group = kJob,
+                   .hint = "K"},
+       .commands = kServes,
+       .sets = "strategy"},
+      {.setting =
+           {.name = "staleness-damping",
+            .value = Action{[&c](const std::string&) { damp(c); }, true},
+            .help = "With async: the learning rate of a gradient that is t updates old is divided by 1 + t",
+            .group = kJob},
+       .commands = kManages,
+       .sets = "strategy",
+       .adjusts = true},
+      {.setting = {.name = "max-steps",
+                   .value = &c.max_steps,
+                   .help = "End after so many updates (0: no limit)",
+                   .group = kJob},
+       .commands = kManages,
+       .on_resume = kMayDiffer},
+      {.setting = {.name = "server-threads",
+                   .value = &c.server_threads,
+                   .limits = WholeRange{0, 1024},
+                   .help = "Threads per server (0: cores ÷ servers)",
+                   .group = kJob},
+       .commands = kServes,
+       .on_resume = kMayDiffer,
+       .derived = true},
+      {.setting =
+           {.name = "slow-worker",
+            .value = &c.slow_workers,
+            .help = "Workers that take so many times as long for a step, to see what a strategy does: 1:3x",
+            .group = kJob,
+            .hint = "RANK:TIMESx,..."},
+       .commands = kTrain,
+       .on_resume = kSameJob},
+  };
+}
+
+std::vector<Field> optimizer_fields(JobConfig& c) {
+  std::vector<Field> out = {
+      {.setting = {.name = "optimizer",
+                   .value = &c.optimizer.name,
+                   .help =
+                       "sgd (default; adamw with diloco), adam, adamw, adagrad, rmsprop, or none (only adds)",
+                   .group = kOptimizer},
+       .commands = kServes,
+       .on_resume = kMustMatch,
+       .derived = true}};
+  optimizer::visit_options(
+      [&](const optimizer::OptionInfo& option, auto& value) {
+        out.push_back(
+            {.setting = {.name = option.name, .value = &value, .help = option.help, .group = kOptimizer},
+             .commands = option.name == "momentum" ? kServes : kManages,
+             .on_resume = kSameJob,
+             .derived = true});
+      },
+      c.optimizer);
+  out.push_back({.setting = {.name = "lr-schedule",
+                             .value = &c.optimizer.lr_schedule,
+                             .help = "constant, step:EVERY:GAMMA (in updates) or cosine",
+                             .group = kOptimizer},
+                 .commands = kManages,
+                 .on_resume = kSameJob});
+  out.push_back({.setting = {.name = "warmup",
+                             .value = &c.optimizer.warmup,
+                             .help = "Updates of linear warm-up",
+                             .group = kOptimizer},
+                 .commands = kManages,
+                 .on_resume = kSameJob});
+  return out;
+}
+
+std::vector<Field> run_fields(JobConfig& c) {
+  return {
+      {.setting = {.name = "transport",
+                   .value = &c.transport,
+                   .limits = Words{"auto", "local", "ucx"},
+                   .help = "auto, local (shared memory, one host) or ucx (any host)",
+                   .group = kConnection},
+       .commands = kServes | kWork,
+       .on_resume = kMayDiffer},
+      {.setting = {.name = "token-file",
+                   .value = &c.token_file,
+                   .help = "File (mode 0600) with the job's token; else $CAPSTAN_TOKEN",
+                   .group = kConnection},
+       .commands = kManages | kWork,
+       .on_resume = kMayDiffer},
+      {.setting = {.name = "listen",
+                   .value = &c.listen,
+                   .help = "HOST:PORT to listen on; port 0 picks a free one",
+                   .group = kConnection},
+       .commands = kManages,
+       .on_resume = kMayDiffer},
+      {.setting = {.name = "join-timeout",
+                   .value = &c.join_timeout,
+                   .limits = NumberRange{0.1, 1e6},
+                   .help = "Seconds after which workers that have not come are left out",
+                   .group = kConnection},
+       .commands = kManages,
+       .on_resume = kMayDiffer},
+      {.setting = {.name = "checkpoint-every",
+                   .value = &c.checkpoint_every,
+                   .help = "Updates (500) or time (90s, 5m, 2h) between checkpoints, or never; one more is "
+                           "written at the end",
+                   .group = kCheckpoints},
+       .commands = kManages,
+       .on_resume = kMayDiffer},
+      {.setting = {.name = "eval-freq",
+                   .value = Action{[&c](const std::string& n) { c.checkpoint_every = n; }},
+                   .limits = WholeRange{1, 1'000'000'000'000},
+                   .help = "N: the same as --checkpoint-every N, in updates",
+                   .group = kCheckpoints},
+       .commands = kManages,
+       .sets = "checkpoint-every"},
+      {.setting = {.name = "keep",
+                   .value = &c.keep,
+                   .limits = WholeRange{1, 1'000'000},
+                   .help = "How many of them to keep",
+                   .group = kCheckpoints},
+       .commands = kManages,
+       .on_resume = kMayDiffer},
+      {.setting = {.name = "resume",
+                   .value = &c.resume,
+                   .help =
+                       "Go on from a checkpoint: its folder, a run's folder (its newest good one), or auto",
+                   .group = kCheckpoints,
+                   .hint = "auto|PATH"},
+       .commands = kManages},
+      {.setting = {.name = "evaluator",
+                   .value = &c.evaluator,
+                   .help =
+                       "Start capstan eval beside the job: it evaluates each checkpoint and links the best",
+                   .group = kCheckpoints},
+       .commands = kTrain,
+       .on_resume = kMayDiffer},
+      {.setting = {.name = "train-dir",
+                   .value = &c.train_dir,
+                   .help = "Run folder (default: runs/<time>-<network>-<dataset>)",
+                   .group = kOutput},
+       .commands = kManages},
+      {.setting = {.name = "log-interval",
+                   .value = &c.log_interval,
+                   .limits = NumberRange{0, 1e6},
+                   .help = "Seconds between progress lines (0: 0.2 on a terminal, else 2)",
+                   .group = kOutput},
+       .commands = kTrain,
+       .on_resume = kMayDiffer},
+  };
+}
+
+}  // namespace
+
+std::vector<Field> fields(JobConfig& config) {
+  auto all = model_fields(config);
+  for (auto* more : {job_fields, optimizer_fields, run_fields}) {
+    auto list = more(config);
+    all.insert(all.end(), std::make_move_iterator(list.begin()), std::make_move_iterator(list.end()));
+  }
+  return all;
+}
+
+bool is_unset(const Field& field) {
+  return field.derived && std::visit(
+                              []<class P>(const P& place) {
+                                if constexpr (std::is_same_v<P, Action>)
+                                  return false;
+                                else
+                                  return *place == std::remove_pointer_t<P>{};
+                              },
+                              field.setting.value);
+}
+
+std::vector<std::string> arguments(const JobConfig& config, Commands command) {
+  auto given = config;
+  JobConfig initial;
+  const auto values = fields(given), defaults = fields(initial);
+  std::vector<std::string> out;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const auto text = text_of(values[i].setting.value);
+    if ((values[i].commands & command) != 0 && !text.empty() && text != text_of(defaults[i].setting.value))
+      out.push_back(fmt::format("--{}={}", values[i].name(), text));
+  }
+  return out;
+}
+
+}  // namespace capstan::config

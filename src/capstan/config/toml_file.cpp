@@ -1,0 +1,50 @@
+#include "capstan/config/toml_file.h"
+
+#include <sstream>
+
+#include <toml++/toml.h>
+
+#include "capstan/config/given.h"
+
+namespace capstan::config {
+namespace {
+
+// One line. toml++ sorts the keys of a table it prints, and has more digits than a number needs.
+void write(std::ostream& out, const Field& field) {
+  const auto& value = field.setting.value;
+  const auto text = text_of(value);
+  out << field.name() << " = ";
+  if (std::holds_alternative<std::string*>(value) || std::holds_alternative<std::filesystem::path*>(value))
+    out << toml::value<std::string>(text);
+  else
+    out << text;
+  out << "\n";
+}
+
+}  // namespace
+
+std::string JobConfig::to_toml() const {
+  auto all = resolved(), own = *this;
+  const auto values = fields(all), given_values = fields(own);
+  std::ostringstream out, derived;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    // Still unset: an option of another optimizer.
+    if (values[i].is_kept() && !is_unset(values[i]))
+      write(is_unset(given_values[i]) ? derived : out, values[i]);
+  }
+  out << "\n# Not given: what the run made of the above and of its machine. This table is not read.\n["
+      << kDerivedTable << "]\n"
+      << derived.str();
+  return out.str();
+}
+
+JobConfig load(const std::filesystem::path& file) {
+  JobConfig config;
+  const auto table = fields(config);
+  const auto given = read_file(file, table);
+  apply(table, {given});
+  for (const auto& g : given) config.given.emplace(g.field->target());
+  return config;
+}
+
+}  // namespace capstan::config
