@@ -1,21 +1,21 @@
-# ccache and lld where present; capstan_library and capstan_test, which every folder uses.
+# ccache and lld where present; capstan_library, capstan_program and capstan_test, which every folder uses.
 
 find_program(CAPSTAN_CCACHE ccache)
 if(CAPSTAN_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  # Paths below the source folder are hashed relative to it, so that another clone finds what one has built.
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1
-                                  ${CAPSTAN_CCACHE})
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${PROJECT_SOURCE_DIR}/cmake/compile.sh ${PROJECT_SOURCE_DIR})
   set(CMAKE_C_COMPILER_LAUNCHER ${CMAKE_CXX_COMPILER_LAUNCHER})
 endif()
 
 # What our own targets are compiled with; third-party headers are SYSTEM and stay out of -Werror.
 add_library(capstan_flags INTERFACE)
-target_compile_options(capstan_flags INTERFACE -Wall -Wextra -Wshadow -Wnon-virtual-dtor -Werror)
+# -fPIC is for libraries and programs alike, because they share precompiled headers.
+target_compile_options(capstan_flags INTERFACE -Wall -Wextra -Wshadow -Wnon-virtual-dtor -Werror -fPIC)
 target_include_directories(capstan_flags INTERFACE ${PROJECT_SOURCE_DIR}/src)
 find_program(CAPSTAN_LLD ld.lld)
 if(CAPSTAN_LLD)
   target_link_options(capstan_flags INTERFACE -fuse-ld=lld)
 endif()
+target_link_options(capstan_flags INTERFACE -Wl,--as-needed)
 if(CAPSTAN_SANITIZE)
   # Instrumented code makes GCC see uninitialised values in the standard library that are not there.
   target_compile_options(capstan_flags INTERFACE -fsanitize=${CAPSTAN_SANITIZE} -fno-omit-frame-pointer
@@ -23,13 +23,44 @@ if(CAPSTAN_SANITIZE)
   target_link_options(capstan_flags INTERFACE -fsanitize=${CAPSTAN_SANITIZE})
 endif()
 
-# capstan_library(<folder> SOURCES … [LINKS …] [PRIVATE_LINKS …])
-# One static library per folder of src/capstan; LINKS are the arrows the folder is allowed.
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  target_compile_options(capstan_flags INTERFACE -fpch-preprocess)  # for ccache
+else()
+  set(CMAKE_DISABLE_PRECOMPILE_HEADERS ON)  # other compilers want the same macros in all users of one
+endif()
+
+# The first that asks for a precompiled header compiles it; the others, which have the same flags, use it.
+function(capstan_precompile target uses_torch)
+  set(owner capstan_base)
+  set(header precompiled.h)
+  if(uses_torch)
+    set(owner capstan_models)
+    set(header precompiled_torch.h)
+  endif()
+  if(target STREQUAL owner)
+    target_precompile_headers(${target} PRIVATE ${PROJECT_SOURCE_DIR}/cmake/${header})
+  else()
+    target_precompile_headers(${target} REUSE_FROM ${owner})
+  endif()
+endfunction()
+
+# capstan_library(<folder> SOURCES … [LINKS …] [PRIVATE_LINKS …] [TORCH])
+# One static library per folder of src/capstan; LINKS are the arrows the folder is allowed. TORCH: libtorch is among them.
 function(capstan_library name)
-  cmake_parse_arguments(arg "" "" "SOURCES;LINKS;PRIVATE_LINKS" ${ARGN})
+  cmake_parse_arguments(arg "TORCH" "" "SOURCES;LINKS;PRIVATE_LINKS" ${ARGN})
   add_library(capstan_${name} STATIC ${arg_SOURCES})
   add_library(capstan::${name} ALIAS capstan_${name})
   target_link_libraries(capstan_${name} PUBLIC capstan_flags ${arg_LINKS} PRIVATE ${arg_PRIVATE_LINKS})
+  capstan_precompile(capstan_${name} ${arg_TORCH})
+endfunction()
+
+# capstan_program(<name> SOURCES … LINKS … [TORCH])
+function(capstan_program name)
+  cmake_parse_arguments(arg "TORCH" "" "SOURCES;LINKS" ${ARGN})
+  add_executable(${name} ${arg_SOURCES})
+  target_compile_definitions(${name} PRIVATE CAPSTAN_VERSION="${PROJECT_VERSION}")
+  target_link_libraries(${name} PRIVATE ${arg_LINKS})
+  capstan_precompile(${name} ${arg_TORCH})
 endfunction()
 
 # capstan_test(<name> SOURCES … LINKS … [LABELS …] [TIMEOUT seconds] [SERIAL] [PATHS])

@@ -31,7 +31,7 @@ std::string unpack_built_in(std::span<const std::uint8_t> gzip) {
     stream.next_out = reinterpret_cast<Bytef*>(out.data() + done);
     stream.avail_out = static_cast<uInt>(out.size() - done);
     state = inflate(&stream, Z_NO_FLUSH);
-    out.resize(out.size() - stream.avail_out);
+    out.erase(out.size() - stream.avail_out);
   }
   inflateEnd(&stream);
   CAPSTAN_CHECK(state == Z_STREAM_END, "the built-in data is whole");

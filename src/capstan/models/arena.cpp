@@ -2,7 +2,8 @@
 
 #include <algorithm>
 
-#include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/from_blob.h>
 #include <fmt/format.h>
 
 #include "capstan/base/check.h"

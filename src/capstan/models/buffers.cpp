@@ -1,6 +1,7 @@
 #include "capstan/models/buffers.h"
 
-#include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/from_blob.h>
 
 #include "capstan/base/check.h"
 

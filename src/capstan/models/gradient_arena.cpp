@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
 
 #include "capstan/base/check.h"
 #include "capstan/models/arena.h"

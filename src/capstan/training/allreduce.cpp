@@ -5,7 +5,7 @@
 #include <thread>
 #include <vector>
 
-#include <ATen/ATen.h>
+#include <ATen/ops/from_blob.h>
 #include <fmt/format.h>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>

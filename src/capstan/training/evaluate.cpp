@@ -4,7 +4,8 @@
 #include <numeric>
 #include <vector>
 
-#include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/cross_entropy_loss.h>
 
 #include "capstan/training/loader.h"
 

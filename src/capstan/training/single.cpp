@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include <ATen/ATen.h>
+#include <ATen/ops/from_blob.h>
 
 #include "capstan/base/time.h"
 #include "capstan/data/partition.h"
