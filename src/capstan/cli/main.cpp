@@ -1,4 +1,4 @@
-// The front: everything that needs no libtorch, and the way to what does.
+// The front: the list of commands, a server, and the way to the programs that have the others.
 
 #include <cerrno>
 #include <cstring>
@@ -16,21 +16,27 @@
 namespace capstan::cli {
 namespace {
 
-// Commands without a function live in programs of their own: `data` in capstan-data, which is linked with
-// libcurl and what that needs (a server would pay for it in memory and time to start), the others in
-// capstan-torch, which is linked with libtorch.
-constexpr Command kCommands[] = {
-    {"train", "run a whole job on this machine: servers, workers, run folder", nullptr},
-    {"serve", "one parameter server, by hand", run_serve},
-    {"work", "one worker, by hand", nullptr},
-    {"eval", "watch a run and evaluate each checkpoint on the test set", nullptr},
-    {"compare", "one job under several strategies, side by side", run_compare},
-    {"simulate", "predict a job on a cluster that is not here", run_simulate},
-    {"data", "list, get and verify datasets", nullptr},
-    {"models", "the networks that can be trained, and their tensors", run_models},
-    {"bench", "wire: push and pull of a model; data: decoding and augmenting", run_bench},
-    {"inspect", "what is in a checkpoint; export it as a PyTorch state dict", run_inspect},
-    {"doctor", "what this machine offers, what is missing, and how to mend it", run_doctor},
+// A command's program, which this one becomes. A server is this program: it is linked with nothing that it
+// does not need, so it starts at once and takes little memory. capstan-torch is linked with libtorch,
+// capstan-data with libcurl, and capstan-tools has what a job needs neither to run nor to be built.
+struct Entry {
+  const char* name;
+  const char* summary;
+  const char* program;
+};
+
+constexpr Entry kCommands[] = {
+    {"train", "run a whole job on this machine: servers, workers, run folder", "capstan-torch"},
+    {"serve", "one parameter server, by hand", nullptr},
+    {"work", "one worker, by hand", "capstan-torch"},
+    {"eval", "watch a run and evaluate each checkpoint on the test set", "capstan-torch"},
+    {"compare", "one job under several strategies, side by side", "capstan-tools"},
+    {"simulate", "predict a job on a cluster that is not here", "capstan-tools"},
+    {"data", "list, get and verify datasets", "capstan-data"},
+    {"models", "the networks that can be trained, and their tensors", "capstan-tools"},
+    {"bench", "wire: push and pull of a model; data: decoding and augmenting", "capstan-tools"},
+    {"inspect", "what is in a checkpoint; export it as a PyTorch state dict", "capstan-tools"},
+    {"doctor", "what this machine offers, what is missing, and how to mend it", "capstan-tools"},
 };
 
 int become(const std::string& name, char** argv) {
@@ -38,7 +44,7 @@ int become(const std::string& name, char** argv) {
   keep_hangup_ignored();
   const auto program = launch::program(name);
   ::execv(program.c_str(), argv);
-  say(fmt::format("capstan: {}: {}: the installation is incomplete", program, std::strerror(errno)));
+  say(fmt::format("capstan: {}: {}: build it with ./capstan build", program, std::strerror(errno)));
   return kFailed;
 }
 
@@ -75,8 +81,8 @@ int run(int argc, char** argv) {
   }
   for (const auto& command : kCommands) {
     if (word != command.name) continue;
-    if (command.run) return run_command(command, Arguments(argv + 2, argv + argc));
-    return become(word == "data" ? "capstan-data" : "capstan-torch", argv);
+    if (command.program) return become(command.program, argv);
+    return run_command({command.name, command.summary, run_serve}, Arguments(argv + 2, argv + argc));
   }
   return unknown_command(word);
 }
