@@ -6,9 +6,9 @@
 #include <iterator>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 #include <unistd.h>
 
+#include "capstan/base/json.h"
 #include "capstan/base/user_error.h"
 #include "capstan/checkpoint/atomic_file.h"
 #include "capstan/checkpoint/checkpoint.h"
@@ -133,7 +133,7 @@ void mark_finished(const fs::path& run, Version version, const std::string& why)
   std::error_code ignored;
   fs::create_directories(home(run), ignored);
   AtomicFile file(home(run) / kFinished);
-  const auto text = nlohmann::ordered_json{{"version", version.value}, {"why", why}}.dump() + "\n";
+  const auto text = Json{{"version", version.value}, {"why", why}}.dump() + "\n";
   file.write(std::as_bytes(std::span(text)));
   file.commit();
 }

@@ -2,9 +2,8 @@
 #include <array>
 #include <cmath>
 
-#include <nlohmann/json.hpp>
-
 #include "capstan/base/check.h"
+#include "capstan/base/json.h"
 #include "capstan/checkpoint/atomic_file.h"
 #include "capstan/checkpoint/safetensors.h"
 
@@ -12,8 +11,8 @@ namespace capstan::checkpoint {
 namespace {
 
 std::string header_text(std::span<const TensorView> tensors, const Metadata& metadata) {
-  auto header = nlohmann::ordered_json::object();
-  if (!metadata.empty()) header["__metadata__"] = metadata;
+  auto header = Json::object();
+  for (const auto& [key, value] : metadata) header["__metadata__"][key] = value;
   std::uint64_t at = 0;
   for (const auto& t : tensors) {
     check(t);
@@ -23,7 +22,7 @@ std::string header_text(std::span<const TensorView> tensors, const Metadata& met
     at = end;
   }
   // Names may come from a file: bytes that are no UTF-8 are replaced rather than thrown at the caller.
-  auto text = header.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+  auto text = header.dump();
   text.append((8 - text.size() % 8) % 8, ' ');  // the tensors begin on an 8-byte boundary
   return text;
 }

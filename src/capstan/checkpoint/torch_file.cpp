@@ -4,9 +4,9 @@
 #include <string>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "capstan/base/check.h"
+#include "capstan/base/json.h"
 #include "capstan/checkpoint/atomic_file.h"
 #include "capstan/checkpoint/stored_zip.h"
 
@@ -95,11 +95,6 @@ void tensor(Pickle& pickle, const TensorView& t, std::size_t index) {
   empty_ordered_dict(pickle);
   pickle.op(Pickle::kTuple);
   pickle.op(Pickle::kCall);
-}
-
-std::string as_utf8(const std::string& name) {
-  using Json = nlohmann::json;
-  return Json::parse(Json(name).dump(-1, ' ', false, Json::error_handler_t::replace)).get<std::string>();
 }
 
 std::string state_dict(std::span<const TensorView> tensors) {

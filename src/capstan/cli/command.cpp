@@ -7,8 +7,8 @@
 #include <exception>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
+#include "capstan/base/json.h"
 #include "capstan/base/user_error.h"
 #include "capstan/cli/output.h"
 
@@ -18,7 +18,7 @@ namespace {
 int fail(const Arguments& arguments, int code, const std::string& message) {
   say("capstan: " + message);
   if (std::ranges::find(arguments, "--json") != arguments.end()) {
-    std::puts(json_line(nlohmann::json{{"ok", false}, {"error", message}}).c_str());
+    std::puts(json_line(Json{{"ok", false}, {"error", message}}).c_str());
   }
   return code;
 }

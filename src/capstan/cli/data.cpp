@@ -2,10 +2,10 @@
 #include <cstdlib>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 #include <signal.h>
 #include <unistd.h>
 
+#include "capstan/base/json.h"
 #include "capstan/base/time.h"
 #include "capstan/base/user_error.h"
 #include "capstan/cli/command_line.h"
@@ -117,7 +117,7 @@ int run_list(const Arguments& arguments) {
   CommandLine line("data list", "Which datasets there are, and which of them are here.\n");
   add_flags(line, flags);
   if (!line.parse(arguments)) return kSuccess;
-  nlohmann::ordered_json list;
+  Json list;
   if (!flags.json)
     fmt::print("{:<14} {:>7} {:>8} {:>10}  {}\n", "name", "classes", "images", "download", "here");
   for (const auto& entry : fetch::catalogue()) {
@@ -132,7 +132,7 @@ int run_list(const Arguments& arguments) {
       fmt::print("{:<14} {:>7} {:>8} {:>10}  {}\n", entry.name, or_any(entry.classes), or_any(entry.images),
                  megabytes(entry.bytes()), state);
   }
-  if (flags.json) fmt::print("{}\n", json_line(nlohmann::ordered_json{{"ok", true}, {"datasets", list}}));
+  if (flags.json) fmt::print("{}\n", json_line(Json{{"ok", true}, {"datasets", list}}));
   return kSuccess;
 }
 
@@ -145,8 +145,7 @@ bool needs_no_download(const Entry& entry, const Flags& flags) {
   }
   const auto text = fmt::format("{} is part of the program: there is nothing to fetch or verify", entry.name);
   if (flags.json)
-    fmt::print("{}\n", json_line(nlohmann::ordered_json{
-                           {"ok", true}, {"name", entry.name}, {"folder", ""}, {"what", text}}));
+    fmt::print("{}\n", json_line(Json{{"ok", true}, {"name", entry.name}, {"folder", ""}, {"what", text}}));
   else
     fmt::print("{}\n", text);
   return true;
@@ -177,9 +176,9 @@ int run_get(const Entry& entry, const Arguments& arguments) {
   const auto result = fetch::get(entry, options);
   const auto folder = result.folder.string();
   if (flags.json)
-    fmt::print("{}\n",
-               json_line(nlohmann::ordered_json{
-                   {"ok", true}, {"name", entry.name}, {"folder", folder}, {"fetched", result.fetched}}));
+    fmt::print(
+        "{}\n",
+        json_line(Json{{"ok", true}, {"name", entry.name}, {"folder", folder}, {"fetched", result.fetched}}));
   else
     fmt::print("{}\n", result.fetched ? fmt::format("{} is in {}", entry.name, folder)
                                       : fmt::format("{} is in {} already, and whole", entry.name, folder));
@@ -195,11 +194,11 @@ int run_verify(const Entry& entry, const Arguments& arguments) {
   const auto verdict = fetch::verify(entry, flags.data_dir);
   const bool good = verdict.problems.empty();
   if (flags.json) {
-    nlohmann::ordered_json result{{"ok", good},
-                                  {"name", entry.name},
-                                  {"folder", fetch::folder_of(entry, flags.data_dir).string()},
-                                  {"files", verdict.files},
-                                  {"problems", verdict.problems}};
+    Json result{{"ok", good},
+                {"name", entry.name},
+                {"folder", fetch::folder_of(entry, flags.data_dir).string()},
+                {"files", verdict.files},
+                {"problems", verdict.problems}};
     fmt::print("{}\n", json_line(result));
   } else if (good) {
     fmt::print("{}: {} as they should be\n", entry.name, counted(verdict.files, "file"));

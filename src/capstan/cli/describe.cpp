@@ -3,12 +3,13 @@
 #include <filesystem>
 #include <sstream>
 
-#include <ATen/ATen.h>
+#include <ATen/ops/mm.h>
+#include <ATen/ops/ones.h>
 #include <dlfcn.h>
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 #include <torch/version.h>
 
+#include "capstan/base/json.h"
 #include "capstan/base/time.h"
 #include "capstan/cli/commands.h"
 #include "capstan/training/threads.h"
@@ -54,11 +55,11 @@ int run_describe(const Arguments&) {
   training::configure_torch(1);
   const auto library = blas_library();
   const bool openblas = library.find("openblas") != std::string::npos;
-  fmt::print("{}\n", nlohmann::json{{"libtorch", TORCH_VERSION},
-                                    {"blas", blas_description(library)},
-                                    {"reference_blas", !openblas && library.find("mkl") == std::string::npos},
-                                    {"obeys_threads", library.find("pthread") == std::string::npos},
-                                    {"gflops", gflops()}}
+  fmt::print("{}\n", Json{{"libtorch", TORCH_VERSION},
+                          {"blas", blas_description(library)},
+                          {"reference_blas", !openblas && library.find("mkl") == std::string::npos},
+                          {"obeys_threads", library.find("pthread") == std::string::npos},
+                          {"gflops", gflops()}}
                          .dump());
   return kSuccess;
 }

@@ -1,6 +1,6 @@
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
+#include "capstan/base/json.h"
 #include "capstan/base/user_error.h"
 #include "capstan/cli/command_line.h"
 #include "capstan/cli/commands.h"
@@ -35,7 +35,7 @@ struct Sized {
   std::uint64_t buffers() const { return count(tensors.buffers); }
   std::uint64_t bytes() const { return 4 * parameters(); }
 
-  nlohmann::ordered_json json() const {
+  Json json() const {
     return {{"name", network.name},
             {"parameters", parameters()},
             {"buffers", buffers()},
@@ -122,9 +122,9 @@ int run_models(const Arguments& arguments) {
     list = all(side, classes);
   }
   if (json) {
-    auto models = nlohmann::ordered_json::array();
+    auto models = Json::array();
     for (const auto& s : list) models.push_back(s.json());
-    fmt::print("{}\n", json_line(nlohmann::ordered_json{{"ok", true}, {"models", std::move(models)}}));
+    fmt::print("{}\n", json_line(Json{{"ok", true}, {"models", std::move(models)}}));
   } else if (!name.empty()) {
     print_tensors(list.front());
   } else {

@@ -1,9 +1,9 @@
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 #include <sys/epoll.h>
 
+#include "capstan/base/json.h"
 #include "capstan/base/user_error.h"
 #include "capstan/cli/command_line.h"
 #include "capstan/cli/commands.h"
@@ -57,14 +57,14 @@ void report(const server::Server& server, const server::ServerOptions& options, 
   if (!options.leads) return;
   const auto lost = std::ranges::count(status.workers, wire::WorkerState::kLost, &wire::WorkerRow::state);
   if (json) {
-    fmt::print("{}\n", json_line(nlohmann::json{{"ok", true},
-                                                {"steps", status.version.value},
-                                                {"seconds", status.seconds},
-                                                {"workers", status.workers.size()},
-                                                {"lost_workers", lost},
-                                                {"dropped_pushes", status.dropped_pushes},
-                                                {"staleness_mean", status.staleness_mean},
-                                                {"staleness_max", status.staleness_max}}));
+    fmt::print("{}\n", json_line(Json{{"ok", true},
+                                      {"steps", status.version.value},
+                                      {"seconds", status.seconds},
+                                      {"workers", status.workers.size()},
+                                      {"lost_workers", lost},
+                                      {"dropped_pushes", status.dropped_pushes},
+                                      {"staleness_mean", status.staleness_mean},
+                                      {"staleness_max", status.staleness_max}}));
     return;
   }
   say(fmt::format("{} updates in {:.1f} s, {} of {} workers lost", status.version.value, status.seconds, lost,

@@ -4,15 +4,14 @@
 #include <numeric>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
+#include "capstan/base/json.h"
 #include "capstan/cli/output.h"
 #include "capstan/simulate/units.h"
 
 namespace capstan::cli {
 namespace {
 
-using Json = nlohmann::ordered_json;
 using simulate::Prediction;
 using simulate::quantile;
 using simulate::TimeCategory;
@@ -20,7 +19,7 @@ using simulate::TimeCategory;
 // A strategy's spelling, in the first column; names are plain letters.
 std::string short_name(const std::string& name) {
   constexpr std::size_t kMost = 18;
-  return name.size() <= kMost ? name : name.substr(0, kMost - 1) + "…";
+  return name.size() <= kMost ? name : fmt::format("{}…", name.substr(0, kMost - 1));
 }
 
 double dropped(const Prediction& p) {
@@ -188,8 +187,9 @@ std::string simulation_text(const SimulatedJob& job, const std::vector<Simulated
 std::string simulation_json(const SimulatedJob& job, const std::vector<SimulatedResult>& results) {
   Json out{{"ok", true}, {"cluster", json_of(job)}, {"predictions", Json::array()}};
   for (const auto& r : results) {
-    out["predictions"].push_back(json_of(r.prediction, r.efficiency, r.bottleneck));
-    if (!r.relief.empty()) out["predictions"].back()["relief"] = r.relief;
+    auto prediction = json_of(r.prediction, r.efficiency, r.bottleneck);
+    if (!r.relief.empty()) prediction["relief"] = r.relief;
+    out["predictions"].push_back(std::move(prediction));
   }
   return json_line(out);
 }
@@ -217,11 +217,13 @@ std::string sweep_json(const SimulatedJob& job, const simulate::SweepRange& rang
   for (const auto& curve : curves) {
     auto points = Json::array();
     for (const auto& p : curve.points) {
-      points.push_back(json_of(p.prediction, p.efficiency, p.bottleneck));
-      points.back()[range.name()] = p.at;
+      auto point = json_of(p.prediction, p.efficiency, p.bottleneck);
+      point[range.name()] = p.at;
+      points.push_back(std::move(point));
     }
-    out["curves"].push_back({{"strategy", curve.strategy}, {"verdict", curve.verdict}, {"points", points}});
-    if (!curve.missing.empty()) out["curves"].back()["missing"] = curve.missing;
+    Json object{{"strategy", curve.strategy}, {"verdict", curve.verdict}, {"points", points}};
+    if (!curve.missing.empty()) object["missing"] = curve.missing;
+    out["curves"].push_back(std::move(object));
   }
   out["page"] = page;
   return json_line(out);

@@ -1,12 +1,12 @@
 #include <cmath>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 #include <torch/version.h>
 #include <ucp/api/ucp_version.h>
 #include <unistd.h>
 
 #include "capstan/base/cores.h"
+#include "capstan/base/json.h"
 #include "capstan/base/user_error.h"
 #include "capstan/cli/command_line.h"
 #include "capstan/cli/commands.h"
@@ -41,12 +41,12 @@ struct ByHand {
 };
 
 std::string versions() {
-  return nlohmann::ordered_json{{"capstan", CAPSTAN_VERSION},
-                                {"libtorch", TORCH_VERSION},
-                                {"ucx", fmt::format("{}.{}", UCP_API_MAJOR, UCP_API_MINOR)},
-                                {"compiler", __VERSION__},
-                                {"protocol", wire::kProtocol},
-                                {"cores", usable_cores()}}
+  return Json{{"capstan", CAPSTAN_VERSION},
+              {"libtorch", TORCH_VERSION},
+              {"ucx", fmt::format("{}.{}", UCP_API_MAJOR, UCP_API_MINOR)},
+              {"compiler", __VERSION__},
+              {"protocol", wire::kProtocol},
+              {"cores", usable_cores()}}
              .dump(2) +
          "\n";
 }

@@ -2,9 +2,9 @@
 #include <thread>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 #include <unistd.h>
 
+#include "capstan/base/json.h"
 #include "capstan/base/user_error.h"
 #include "capstan/checkpoint/model_file.h"
 #include "capstan/cli/command_line.h"
@@ -27,7 +27,7 @@ namespace {
 
 [[noreturn]] void end_at_once(bool json) {
   say("capstan: interrupted");
-  if (json) std::puts(json_line(nlohmann::json{{"ok", false}, {"error", "interrupted"}}).c_str());
+  if (json) std::puts(json_line(Json{{"ok", false}, {"error", "interrupted"}}).c_str());
   std::fflush(stdout);
   ::_exit(kInterrupted);
 }
@@ -127,15 +127,15 @@ int run_work(const Arguments& arguments) {
   }
   const auto test = training::evaluate(*model, *dataset.test, job.threads_per_loader());
   if (json) {
-    fmt::print("{}\n", json_line(nlohmann::json{{"ok", true},
-                                                {"rank", client.rank().value},
-                                                {"steps", result->steps},
-                                                {"samples", result->samples},
-                                                {"compute_seconds", result->compute_seconds},
-                                                {"communication_seconds", result->communication_seconds},
-                                                {"data_seconds", result->data_seconds},
-                                                {"test_loss", test.loss},
-                                                {"test_accuracy", test.accuracy}}));
+    fmt::print("{}\n", json_line(Json{{"ok", true},
+                                      {"rank", client.rank().value},
+                                      {"steps", result->steps},
+                                      {"samples", result->samples},
+                                      {"compute_seconds", result->compute_seconds},
+                                      {"communication_seconds", result->communication_seconds},
+                                      {"data_seconds", result->data_seconds},
+                                      {"test_loss", test.loss},
+                                      {"test_accuracy", test.accuracy}}));
   } else {
     say(fmt::format(
         "worker {}: {} steps, {} samples; computed {:.1f} s, waited {:.1f} s; test accuracy {:.2f} %",

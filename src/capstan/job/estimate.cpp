@@ -1,8 +1,8 @@
 #include "capstan/job/estimate.h"
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
+#include "capstan/base/json.h"
 #include "capstan/base/text.h"
 #include "capstan/optimizer/optimizer.h"
 #include "capstan/strategy/strategy.h"
@@ -38,14 +38,14 @@ Estimate estimate(const config::JobConfig& config, std::uint64_t model) {
 }
 
 std::string DryRun::json() const {
-  return json_line(nlohmann::ordered_json{{"ok", true},
-                                          {"config", config.to_toml()},
-                                          {"parameters", parameters},
-                                          {"steps", budget.total},
-                                          {"steps_per_epoch", budget.per_epoch},
-                                          {"server_bytes", bytes.servers},
-                                          {"worker_bytes", bytes.worker},
-                                          {"bytes_per_step", bytes.update}});
+  return json_line(Json{{"ok", true},
+                        {"config", config.to_toml()},
+                        {"parameters", parameters},
+                        {"steps", budget.total},
+                        {"steps_per_epoch", budget.per_epoch},
+                        {"server_bytes", bytes.servers},
+                        {"worker_bytes", bytes.worker},
+                        {"bytes_per_step", bytes.update}});
 }
 
 std::string DryRun::text() const {

@@ -3,14 +3,12 @@
 #include <algorithm>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
+#include "capstan/base/json.h"
 #include "capstan/base/text.h"
 
 namespace capstan::job {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr std::size_t kMostListed = 12;  // workers, in a summary for people
 

@@ -5,8 +5,8 @@
 #include <utility>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
+#include "capstan/base/json.h"
 #include "capstan/base/text.h"
 #include "capstan/base/user_error.h"
 
@@ -14,7 +14,6 @@ namespace capstan::job {
 namespace {
 
 namespace fs = std::filesystem;
-using Json = nlohmann::ordered_json;
 
 constexpr const char* kConfiguration = "config.toml";
 

@@ -1,8 +1,8 @@
 #include "capstan/report/html.h"
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
+#include "capstan/base/json.h"
 #include "capstan/report/chart_js.h"
 
 namespace capstan::report {
@@ -98,8 +98,8 @@ matchMedia('(prefers-color-scheme: dark)').addEventListener('change', dress);
 )";
 
 // In a script element only "<" could end it.
-std::string json_in_html(const nlohmann::ordered_json& value) {
-  const auto plain = value.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+std::string json_in_html(const Json& value) {
+  const auto plain = value.dump();
   std::string out;
   for (const char c : plain) out += c == '<' ? std::string("\\u003c") : std::string(1, c);
   return out;
@@ -146,7 +146,7 @@ std::string html_begin(const std::string& title) {
                      escaped(title));
 }
 
-std::string html_end(const nlohmann::ordered_json& data, const char* script) {
+std::string html_end(const Json& data, const char* script) {
   auto out = fmt::format("<script type=\"application/json\" id=\"data\">{}</script>\n", json_in_html(data));
   out += "<script>";
   out += chart_js();

@@ -2,8 +2,7 @@
 
 #include <string>
 
-#include <nlohmann/json_fwd.hpp>
-
+#include "capstan/base/json.h"
 #include "capstan/report/comparison.h"
 
 // What our pages have in common: one file that needs no network, plots by Chart.js, light and dark.
@@ -18,6 +17,6 @@ std::string list_element(const std::string& title, const Settings& settings);
 // Up to the title on the page.
 std::string html_begin(const std::string& title);
 // The data as `data`, Chart.js, and `script`, which pushes what it draws to `charts`.
-std::string html_end(const nlohmann::ordered_json& data, const char* script);
+std::string html_end(const Json& data, const char* script);
 
 }  // namespace capstan::report

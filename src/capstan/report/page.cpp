@@ -1,8 +1,8 @@
 #include "capstan/report/page.h"
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
+#include "capstan/base/json.h"
 #include "capstan/report/html.h"
 
 namespace capstan::report {
@@ -41,17 +41,17 @@ plot('over-time', 'seconds', 'seconds', seconds);
 plot('over-samples', 'samples', 'samples', whole);
 )";
 
-nlohmann::ordered_json data_of(const Comparison& comparison) {
-  auto runs = nlohmann::ordered_json::array();
+Json data_of(const Comparison& comparison) {
+  auto runs = Json::array();
   for (std::size_t i = 0; i < comparison.runs.size(); ++i) {
     const auto& run = comparison.runs[i];
     if (run.points.empty()) continue;
-    auto points = nlohmann::ordered_json::array();
+    auto points = Json::array();
     for (const auto& p : run.points)
       points.push_back({{"seconds", p.seconds}, {"samples", p.samples}, {"accuracy", p.accuracy}});
     runs.push_back({{"strategy", run.strategy}, {"colour", colour(i)}, {"points", points}});
   }
-  nlohmann::ordered_json target;
+  Json target;
   if (comparison.target_accuracy) target = *comparison.target_accuracy;
   return {{"target", target}, {"runs", runs}};
 }

@@ -4,8 +4,8 @@
 #include <cmath>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
+#include "capstan/base/json.h"
 #include "capstan/report/html.h"
 
 namespace capstan::report {
@@ -45,11 +45,11 @@ plot('throughput', 'samples_per_second', 'samples/s', true, data.linear);
 plot('efficiency', 'percent', '% of linear', false, null);
 )";
 
-nlohmann::ordered_json data_of(const Scaling& scaling) {
-  auto curves = nlohmann::ordered_json::array();
+Json data_of(const Scaling& scaling) {
+  auto curves = Json::array();
   double alone = 0, first = 0, last = 0;  // samples/s of one worker, of the strategy that makes most
   for (std::size_t i = 0; i < scaling.curves.size(); ++i) {
-    auto points = nlohmann::ordered_json::array();
+    auto points = Json::array();
     for (const auto& p : scaling.curves[i].points) {
       points.push_back({{"at", p.at},
                         {"samples_per_second", p.samples_per_second},
@@ -61,9 +61,9 @@ nlohmann::ordered_json data_of(const Scaling& scaling) {
     }
     curves.push_back({{"strategy", scaling.curves[i].strategy}, {"colour", colour(i)}, {"points", points}});
   }
-  nlohmann::ordered_json linear;
+  Json linear;
   if (scaling.axis == "workers" && alone > 0) {
-    linear = nlohmann::ordered_json::array();
+    linear = Json::array();
     for (const auto at : {first, last}) linear.push_back({{"x", std::log2(at)}, {"y", alone * at}});
   }
   return {{"axis", scaling.axis}, {"linear", linear}, {"curves", curves}};
