@@ -98,4 +98,12 @@ TEST(Architecture, OnlyModelsTrainingAndCommandsKnowLibtorch) {
   }
 }
 
+// It takes a compiler 15 s.
+TEST(Architecture, OneFileKnowsCli11) {
+  std::set<fs::path> files;
+  for (const auto& include : all_includes())
+    if (include.target.starts_with("CLI/")) files.insert(include.file.filename());
+  EXPECT_EQ(files, std::set<fs::path>{"command_line.cpp"});
+}
+
 }  // namespace

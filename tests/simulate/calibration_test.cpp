@@ -39,6 +39,16 @@ TEST(Calibration, TakesTheTimesOfOneWorker) {
   EXPECT_EQ(c.elements, 1'000'000u);
 }
 
+// A run that was given no threads says so.
+TEST(Calibration, TakesWhatTheRunDerivedFromItsMachine) {
+  const TemporaryFolder folder;
+  write_run(folder, kResult,
+            "strategy = 'sync'\nbatch-size = 20\n\n[derived]\nthreads = 3\nbatch-size = 7\n");
+  const auto c = Calibration::read(folder.path());
+  EXPECT_EQ(c.batch, 20u);
+  EXPECT_EQ(c.threads, 3);
+}
+
 TEST(Calibration, TakesARunWithGroupsOfTensors) {
   const TemporaryFolder folder;
   std::string result = kResult;

@@ -7,7 +7,6 @@
 #include <fmt/format.h>
 
 #include "capstan/cli/output.h"
-#include "capstan/config/given.h"
 
 namespace capstan::cli {
 namespace {
@@ -15,6 +14,7 @@ namespace {
 using config::Field;
 using config::Given;
 using config::Setting;
+using Typed = std::vector<std::pair<std::string, std::string>>;
 
 constexpr const char* kHelp = "-h,--help";
 
@@ -118,11 +118,8 @@ std::string with_dashes(std::string word) {
                            near.empty() ? "" : fmt::format(", did you mean --{}?", near), command));
 }
 
-// Names and values of the flags that are given.
-std::vector<std::pair<std::string, std::string>> read_arguments(const std::string& command,
-                                                                const std::string& description,
-                                                                const std::vector<Field>& flags,
-                                                                const Arguments& arguments) {
+Typed read_arguments(const std::string& command, const std::string& description,
+                     const std::vector<Field>& flags, const Arguments& arguments) {
   Parser parser(command, description, flags);
   Arguments words;
   for (const auto& word : arguments) words.push_back(with_dashes(word));
@@ -139,7 +136,7 @@ std::vector<std::pair<std::string, std::string>> read_arguments(const std::strin
     const std::string text = error.what();
     config::fail(fmt::format("{} needs a value", text.substr(0, text.find(':'))));
   }
-  std::vector<std::pair<std::string, std::string>> out;
+  Typed out;
   for (std::size_t i = 0; i < flags.size(); ++i) {
     if (parser.options[i]->results().empty()) continue;
     const auto& text = parser.options[i]->results().back();
@@ -184,35 +181,28 @@ const Setting* CommandLine::find(std::string_view name) const {
   return field ? &field->setting : nullptr;
 }
 
+std::vector<Field> CommandLine::flags() const {
+  auto out = flags_;
+  out.push_back({.setting = {.name = "config",
+                             .value = config::Action{[](const std::string&) {}},
+                             .help = "TOML file of flags; flags on the command line win",
+                             .hint = "FILE"}});
+  return out;
+}
+
 std::string CommandLine::help() const {
-  return Parser(command_, description_, flags_).app.help();
+  return Parser(command_, description_, flags()).app.help();
 }
 
 bool CommandLine::parse(const Arguments& arguments) {
-  std::filesystem::path file;
-  add({.name = "config",
-       .value = &file,
-       .help = "TOML file of flags; flags on the command line win",
-       .hint = "FILE"});
   if (asks_for_help(arguments)) {
     fmt::print("{}", help());
     return false;
   }
-  const auto typed = read_arguments(command_, description_, flags_, arguments);
-
-  auto all = flags_;  // a flag of the command's own comes before a field of the job
+  const auto typed = read_arguments(command_, description_, flags(), arguments);
+  auto all = flags();  // a flag of the command's own comes before a field of the job
   all.insert(all.end(), only_in_files_.begin(), only_in_files_.end());
-  std::vector<std::vector<Given>> layers;
-  for (const auto& [name, text] : typed) {
-    for (const auto& [flag, file_of] : files_) {
-      if (const auto own = name == flag ? file_of(text) : std::filesystem::path(); !own.empty())
-        layers.push_back(config::read_file(own, all));
-    }
-    if (name == "config") file = text;
-  }
-  if (!file.empty()) layers.push_back(config::read_file(file, all));
-  auto& last = layers.emplace_back();
-  for (const auto& [name, text] : typed) last.push_back({config::find(all, name), text, ""});
+  const auto layers = read_layers(all, typed);
   config::apply(all, layers);
 
   std::set<const Field*> given;
@@ -225,6 +215,23 @@ bool CommandLine::parse(const Arguments& arguments) {
     if (field.commands != config::kNoCommand && given.contains(&field)) job_->given.emplace(field.target());
   }
   return true;
+}
+
+std::vector<std::vector<Given>> CommandLine::read_layers(const std::vector<Field>& all,
+                                                         const Typed& typed) const {
+  std::vector<std::vector<Given>> layers;
+  std::string file;
+  for (const auto& [name, text] : typed) {
+    for (const auto& [flag, file_of] : files_) {
+      if (const auto own = name == flag ? file_of(text) : std::filesystem::path(); !own.empty())
+        layers.push_back(config::read_file(own, all));
+    }
+    if (name == "config") file = text;
+  }
+  if (!file.empty()) layers.push_back(config::read_file(file, all));
+  auto& last = layers.emplace_back();
+  for (const auto& [name, text] : typed) last.push_back({config::find(all, name), text, ""});
+  return layers;
 }
 
 }  // namespace capstan::cli

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "capstan/cli/command.h"
-#include "capstan/config/fields.h"
+#include "capstan/config/given.h"
 
 namespace capstan::cli {
 
@@ -39,6 +39,13 @@ class CommandLine {
   const config::Setting* find(std::string_view name) const;
 
  private:
+  using Typed = std::vector<std::pair<std::string, std::string>>;  // names and values on the command line
+
+  std::vector<config::Field> flags() const;  // with --config
+  // What is given, from what is overridden to what overrides.
+  std::vector<std::vector<config::Given>> read_layers(const std::vector<config::Field>& all,
+                                                      const Typed& typed) const;
+
   const std::string command_, description_;
   std::vector<config::Field> flags_, only_in_files_;
   config::JobConfig* job_ = nullptr;

@@ -1,3 +1,5 @@
+#include "capstan/cli/command_line.h"
+
 #include <algorithm>
 #include <sstream>
 
@@ -7,7 +9,6 @@
 #include <sys/stat.h>
 
 #include "capstan/base/user_error.h"
-#include "capstan/cli/command_line.h"
 #include "support/temporary_folder.h"
 
 namespace capstan::cli {
@@ -73,7 +74,7 @@ class ConfigFile : public ::testing::Test {
 
 // ---- values ----
 
-TEST(Flags, TheNetworksOwnAreRead) {
+TEST(CommandLine, TheNetworksOwnAreRead) {
   const Command none({});
   EXPECT_EQ(none.job.num_classes, 0u);
   EXPECT_EQ(none.job.init_seed, std::nullopt);
@@ -84,7 +85,7 @@ TEST(Flags, TheNetworksOwnAreRead) {
   EXPECT_EQ(all.job.weights, "w.safetensors");
 }
 
-TEST(Flags, NumbersAreFiniteAndInTheirRange) {
+TEST(CommandLine, NumbersAreFiniteAndInTheirRange) {
   EXPECT_EQ(error({"--join-timeout", "nan"}), "--join-timeout nan: should be a number from 0.1 to 1000000");
   for (const std::string wrong : {"inf", "-inf", "1e400", "0", "1e7", "fast", "3s", " 3", "0.1.2"}) {
     EXPECT_EQ(error({"--join-timeout=" + wrong}),
@@ -101,7 +102,7 @@ TEST(Flags, NumbersAreFiniteAndInTheirRange) {
   EXPECT_EQ(good.job.optimizer.eps, 1e-8);
 }
 
-TEST(Flags, WholeNumbersDoNotWrapAround) {
+TEST(CommandLine, WholeNumbersDoNotWrapAround) {
   for (const std::string flag : {"--seed", "--max-steps", "--warmup", "--total-steps"}) {
     for (const std::string wrong :
          {"-1", "9223372036854775808", "99999999999999999999", "1.5", "1e3", "0x"}) {
@@ -122,7 +123,7 @@ TEST(Flags, WholeNumbersDoNotWrapAround) {
   EXPECT_EQ(good.job.optimizer.warmup, 16u);
 }
 
-TEST(Flags, OneOfSeveralWordsNamesThem) {
+TEST(CommandLine, OneOfSeveralWordsNamesThem) {
   EXPECT_EQ(error({"--device", "x"}), "--device x: should be cpu or cuda");
   EXPECT_EQ(error({"--transport", "tcp"}), "--transport tcp: should be auto, local or ucx");
   EXPECT_EQ(error({"--json=maybe"}), "--json maybe: should be true or false");
@@ -130,7 +131,7 @@ TEST(Flags, OneOfSeveralWordsNamesThem) {
   EXPECT_FALSE(Command({"--json", "--json=false"}).json);
 }
 
-TEST(Flags, EmptyAndMissingValuesTakeNoOtherArgument) {
+TEST(CommandLine, EmptyAndMissingValuesTakeNoOtherArgument) {
   EXPECT_EQ(error({"--listen", "", "--max-steps", "2"}), "--listen: is empty");
   EXPECT_EQ(error({"--listen=", "--max-steps", "2"}), "--listen: is empty");
   EXPECT_EQ(error({"--epochs="}), "--epochs: is empty");
@@ -139,7 +140,7 @@ TEST(Flags, EmptyAndMissingValuesTakeNoOtherArgument) {
   EXPECT_EQ(error({"--epochs", "--lr", "1"}), "--epochs needs a value");
 }
 
-TEST(Flags, TheLastOfEqualFlagsWins) {
+TEST(CommandLine, TheLastOfEqualFlagsWins) {
   EXPECT_EQ(error({"--max-steps", "2", "--max-steps", "abc"}),
             "--max-steps abc: should be a whole number from 0 to 9223372036854775807");
   const Command twice({"--max-steps=2", "--max_steps", "3", "--train_dir=a_b", "-vv"});
@@ -150,7 +151,7 @@ TEST(Flags, TheLastOfEqualFlagsWins) {
 
 // ---- words that are no flags ----
 
-TEST(Flags, UnknownWordsAreOneLine) {
+TEST(CommandLine, UnknownWordsAreOneLine) {
   EXPECT_EQ(error({"--batchsize=3"}),
             "unknown flag --batchsize, did you mean --batch-size? (see capstan try --help)");
   EXPECT_EQ(error({"digits"}), "unexpected argument \"digits\" (see capstan try --help)");
@@ -163,7 +164,7 @@ TEST(Flags, UnknownWordsAreOneLine) {
   EXPECT_THAT(error({"a\nb"}), Not(HasSubstr("\n")));
 }
 
-TEST(Flags, RequiredOnesAreAskedFor) {
+TEST(CommandLine, RequiredOnesAreAskedFor) {
   std::string server;
   CommandLine line("try", "");
   line.add({.name = "server", .value = &server, .required = true});
@@ -171,7 +172,7 @@ TEST(Flags, RequiredOnesAreAskedFor) {
               ::testing::ThrowsMessage<UserError>("--server is required (see capstan try --help)"));
 }
 
-TEST(Flags, OneMayBeGivenWithoutItsName) {
+TEST(CommandLine, OneMayBeGivenWithoutItsName) {
   std::filesystem::path path;
   bool json = false;
   CommandLine line("try", "");
@@ -189,7 +190,7 @@ TEST(Flags, OneMayBeGivenWithoutItsName) {
   EXPECT_TRUE(json);
 }
 
-TEST(Flags, AStrategysColonIsFollowedByItsOption) {
+TEST(CommandLine, AStrategysColonIsFollowedByItsOption) {
   for (const std::string name : {"sync", "async", "batch"}) {
     const Command command({"--strategy", name + ":"});
     try {
@@ -254,6 +255,26 @@ TEST_F(ConfigFile, MayNameFieldsOfOtherCommands) {
   EXPECT_EQ(of_work(with("worker = 7\n")), at(1) + "worker: unknown key (did you mean workers?)");
   EXPECT_EQ(of_work(with("workers = 0\n")),
             at(1) + "workers: should be a whole number from 1 to 4096, not \"0\"");
+}
+
+// As bench data has threads of its own.
+TEST_F(ConfigFile, AFlagOfTheCommandHidesTheFieldOfItsName) {
+  std::uint32_t own = 1;
+  for (const bool before : {false, true}) {
+    config::JobConfig job;
+    CommandLine line("try", "");
+    if (before) line.add({.name = "threads", .value = &own, .help = "My threads"});
+    line.add(job, config::kTrain);
+    if (!before) line.add({.name = "threads", .value = &own, .help = "My threads"});
+    EXPECT_THAT(line.help(), AllOf(HasSubstr("My threads [1]"), Not(HasSubstr("Compute threads"))));
+    ASSERT_TRUE(line.parse(with("threads = 5\n")));
+    EXPECT_EQ(own, 5u);
+    ASSERT_TRUE(line.parse({"--threads=6"}));
+    EXPECT_EQ(own, 6u);
+    EXPECT_EQ(job.threads, 0u);
+    EXPECT_THAT(job.given, ::testing::IsEmpty());
+    own = 1;
+  }
 }
 
 TEST_F(ConfigFile, OfARunIsReadFirst) {
@@ -355,7 +376,7 @@ TEST(Help, HasEveryFieldOfTheCommand) {
 }
 
 // Types and ranges apart (tests/config has them): each is a flag of train's, and of what it may be.
-TEST(Flags, EveryFieldOfTrainIsOne) {
+TEST(CommandLine, EveryFieldOfTrainIsOne) {
   config::JobConfig job;
   for (const auto& field : config::fields(job)) {
     if ((field.commands & config::kTrain) == 0) continue;
