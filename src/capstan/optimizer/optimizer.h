@@ -52,10 +52,12 @@ void visit_options(Visit&& visit, S&&... s) {
   constexpr auto kSgd = kinds(Kind::kSgd), kAdams = kinds(Kind::kAdam, Kind::kAdamW),
                  kAdagrad = kinds(Kind::kAdagrad), kRmsProp = kinds(Kind::kRmsProp),
                  kAll = kSgd | kAdams | kAdagrad | kRmsProp | kinds(Kind::kNone);
-  visit(OptionInfo{"lr", kAll,
-                   "Learning rate (default: sgd 0.02, adam and adamw 0.001, adagrad and rmsprop 0.01; "
-                   "times K ÷ workers where an update is of K workers' gradients, as with async)"},
-        s.lr...);
+  visit(
+      OptionInfo{
+          "lr", kAll,
+          "Learning rate (default: sgd 0.02, adam and adamw 0.001, adagrad and rmsprop 0.01; multiplied by K "
+          "÷ workers where an update merges the gradients of K workers, as with async)"},
+      s.lr...);
   visit(OptionInfo{"momentum", kSgd | kRmsProp, "sgd (default 0.9), rmsprop (default 0)"}, s.momentum...);
   visit(OptionInfo{"weight-decay", kAll, "Weight decay (default 0; adamw 0.01)"}, s.weight_decay...);
   visit(OptionInfo{"dampening", kSgd, "sgd: dampening of momentum (default 0)"}, s.dampening...);
