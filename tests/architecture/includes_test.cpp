@@ -30,7 +30,7 @@ const std::map<std::string, std::set<std::string>> kArrows = {
     {"fetch", {}},
     {"report", {}},
     {"simulate", {"placement", "strategy"}},
-    {"cluster", {"wire"}},
+    {"cluster", {"transport", "wire"}},
     {"server",
      {"checkpoint", "cluster", "kernels", "metrics", "optimizer", "placement", "store", "strategy",
       "transport", "wire"}},

@@ -8,9 +8,8 @@
 
 #include "capstan/base/status.h"
 #include "capstan/client/driver.h"
-#include "capstan/cluster/handshake.h"
-#include "capstan/transport/connection.h"
-#include "capstan/wire/frames.h"
+#include "capstan/cluster/link.h"
+#include "capstan/cluster/pause_detector.h"
 
 namespace capstan::client {
 
@@ -28,9 +27,9 @@ struct LinkOptions {
   Duration reconnect = std::chrono::milliseconds(900);  // how long to try again after a broken connection
 };
 
-// One client's connections to all servers of a job: handshake, join, heartbeats, and coming back after a
-// broken connection. All calls and events under the driver's lock, except join().
-class Links {
+// One client's links to all servers of a job: the first server first, since it assigns the member's index.
+// All calls and events under the driver's lock, except join().
+class Links final : private cluster::Link::Events {
  public:
   class Events {
    public:
@@ -44,55 +43,53 @@ class Links {
   };
 
   Links(Driver& driver, LinkOptions options, Connector connector, Events& events);
-  ~Links();
+  ~Links() override;
 
   // Connects to the first server, then to the others, and joins them. Without the lock.
   Status join(const std::vector<wire::Tensor>& layout, const std::vector<wire::Tensor>& buffers = {},
               const wire::DataSource& data = {});
 
   std::size_t size() const { return links_.size(); }
-  // False while a connection is broken: what is sent there then goes nowhere, until on_joined().
-  bool is_joined(std::size_t server) const;
-  const wire::Joined& joined(std::size_t server) const;
-  bool shares_memory(std::size_t server) const;
-  const std::string& transport(std::size_t server) const;  // its kind
-  Incarnation incarnation() const { return incarnation_; }
+  const wire::Joined& joined(std::size_t server) const { return links_[server]->joined(); }
+  bool shares_memory(std::size_t server) const { return links_[server]->shares_memory(); }
+  const std::string& transport(std::size_t server) const { return links_[server]->kind(); }
+  Incarnation incarnation() const { return join_.incarnation; }
 
+  // What is sent while a connection is broken goes nowhere; on_joined() says when it is back.
   void send(std::size_t server, const wire::Message& message);
-  // `keep` owns the payload's memory until it has left; without it the caller sees to that.
+  // `keep` owns the payload's memory until it has left; without it the caller keeps the memory.
   void send(std::size_t server, const wire::Message& message, std::span<const float> payload,
             std::shared_ptr<const void> keep = nullptr);
   void send(std::size_t server, const wire::Message& message, const transport::Segment& segment);
 
   // Once not ok, the job is over for this client; it says why.
   const Status& failure() const { return failure_; }
-  // This server has said good-bye: its connection may end.
-  void dismissed(std::size_t server);
+  // This server has confirmed the leave: its connection may end.
+  void dismissed(std::size_t server) { links_[server]->expect_end(); }
   // Ends all connections.
   void close();
 
  private:
-  class Link;
+  wire::Join make_join() override { return join_; }
+  transport::Placement on_payload(cluster::Link& link, const wire::Message& message,
+                                  std::size_t bytes) override;
+  void on_message(cluster::Link& link, const wire::Message& message) override;
+  void on_joined(cluster::Link& link, std::optional<transport::Segment> segment, bool again) override;
+  void on_lost(cluster::Link& link, Status why) override;
 
   Status join_one(std::size_t server, TimePoint deadline);
-  void start(Link& link);
-  void broken(Link& link, Status why);
-  void fail(Status why);
+  std::size_t index_of(const cluster::Link& link) const;
   void beat();
 
   Driver& driver_;
   const LinkOptions options_;
   const Connector connector_;
   Events& events_;
-  Incarnation incarnation_;
-  std::vector<wire::Tensor> layout_, buffers_;
-  wire::DataSource data_;
-  std::optional<std::uint32_t> index_;
-  std::vector<std::unique_ptr<Link>> links_;
+  wire::Join join_;
+  std::vector<std::unique_ptr<cluster::Link>> links_;
   Status failure_;
-  bool ending_ = false;
   std::optional<transport::EventLoop::TimerId> timer_;
-  TimePoint last_beat_;
+  std::optional<cluster::PauseDetector> pauses_;
 };
 
 }  // namespace capstan::client

@@ -64,7 +64,7 @@ class Core : public std::enable_shared_from_this<Core> {
   bool deliver(Incoming incoming);
 
   // Bytes came. What is placed or delivered is noted anyway.
-  void note_arrival() { last_arrival_ = SteadyClock::now(); }
+  void note_arrival() { last_arrival_ = loop_.now(); }
 
   bool has_handler() const { return handler_ != nullptr; }
   bool is_failing() const { return failing_; }
@@ -76,7 +76,7 @@ class Core : public std::enable_shared_from_this<Core> {
   void report_closed();
 
   EventLoop& loop_;
-  TimePoint last_arrival_ = SteadyClock::now();
+  TimePoint last_arrival_ = loop_.now();
   Connection* outer_ = nullptr;
   Handler* handler_ = nullptr;
   bool open_ = true;

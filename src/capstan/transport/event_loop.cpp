@@ -43,8 +43,10 @@ bool control(int epoll, int operation, int fd, std::uint32_t events, std::uint64
 
 }  // namespace
 
-EventLoop::EventLoop()
-    : epoll_(::epoll_create1(EPOLL_CLOEXEC)), wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+EventLoop::EventLoop(Now now)
+    : now_(std::move(now)),
+      epoll_(::epoll_create1(EPOLL_CLOEXEC)),
+      wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   if (!epoll_ || !wake_ || !control(epoll_.get(), EPOLL_CTL_ADD, wake_.get(), EPOLLIN, kWakeKey)) {
     throw UserError("cannot make an event loop: " + std::string(std::strerror(errno)) +
                     "; the limit of open files (ulimit -n) may be too low");
@@ -118,26 +120,26 @@ bool EventLoop::run_once(TimePoint deadline) {
   if (!ran) ran = spin(deadline);
   if (ran) {
     run_events(Duration::zero());
-    last_work_ = SteadyClock::now();
+    last_work_ = now();
     return true;
   }
 
-  TimePoint now = SteadyClock::now();
-  while (!arm_pollers() && now < deadline) {
+  TimePoint time = now();
+  while (!arm_pollers() && time < deadline) {
     ::sched_yield();
     if (run_pollers()) {
-      last_work_ = SteadyClock::now();
+      last_work_ = now();
       return true;
     }
-    now = SteadyClock::now();
+    time = now();
   }
-  Duration timeout = deadline > now ? std::min(deadline - now, kLongestSleep) : Duration::zero();
-  if (!timers_.empty()) timeout = std::min(timeout, timers_.begin()->first.first - now);
+  Duration timeout = deadline > time ? std::min(deadline - time, kLongestSleep) : Duration::zero();
+  if (!timers_.empty()) timeout = std::min(timeout, timers_.begin()->first.first - time);
   ran = run_events(timeout);
   ran |= run_posted();
   ran |= run_timers();
   ran |= run_pollers();
-  if (ran) last_work_ = SteadyClock::now();
+  if (ran) last_work_ = now();
   return ran;
 }
 
@@ -157,10 +159,10 @@ bool EventLoop::run_posted() {
 
 bool EventLoop::run_timers() {
   if (timers_.empty()) return false;
-  const TimePoint now = SteadyClock::now();
+  const TimePoint time = now();
   const TimerId newest = next_timer_;  // timers that these start run in the next round
   bool ran = false;
-  for (auto first = timers_.begin(); first != timers_.end() && first->first.first <= now;) {
+  for (auto first = timers_.begin(); first != timers_.end() && first->first.first <= time;) {
     if (first->first.second >= newest) {
       ++first;
       continue;
@@ -195,7 +197,7 @@ void EventLoop::allow_spinning(unsigned processes) {
 bool EventLoop::spin(TimePoint deadline) {
   if (spin_ == Duration::zero()) return false;
   const TimePoint until = std::min(deadline, last_work_ + spin_);
-  while (SteadyClock::now() < until) {
+  while (now() < until) {
     if (run_posted() || run_pollers() || run_events(Duration::zero())) return true;
   }
   return false;

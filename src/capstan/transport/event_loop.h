@@ -30,11 +30,15 @@ class EventLoop {
   using Callback = std::function<void()>;
   using FdCallback = std::function<void(std::uint32_t epoll_events)>;
   using TimerId = std::uint64_t;
+  using Now = std::function<TimePoint()>;
 
-  EventLoop();
+  // Timers, deadlines and all that runs on the loop go by `now`: tests give a clock of their own.
+  explicit EventLoop(Now now = SteadyClock::now);
   ~EventLoop();
   EventLoop(const EventLoop&) = delete;
   EventLoop& operator=(const EventLoop&) = delete;
+
+  TimePoint now() const { return now_(); }
 
   void watch(int fd, std::uint32_t epoll_events, FdCallback callback);
   void change(int fd, std::uint32_t epoll_events);
@@ -75,6 +79,7 @@ class EventLoop {
   bool go_to_sleep();
   void get_up();
 
+  const Now now_;
   UniqueFd epoll_;
   UniqueFd wake_;
   std::unordered_map<int, std::shared_ptr<Watch>> watches_;

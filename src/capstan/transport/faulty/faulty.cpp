@@ -103,7 +103,7 @@ void FaultyCore::transmit(Outgoing outgoing) {
     message.frame.assign(outgoing.frame.begin(), outgoing.frame.end());
     message.payload = outgoing.payload;
     message.sent = std::move(outgoing.sent);
-    message.due = SteadyClock::now() + fate.delay;
+    message.due = loop().now() + fate.delay;
     message.duplicate = fate.duplicate;
     if (outgoing.segment != nullptr) {
       auto mapped = outgoing.segment->map_again();
@@ -137,7 +137,7 @@ void FaultyCore::queue(Held message) {
 // Passes on what is due, and comes back for the rest.
 void FaultyCore::release_due() {
   loop().cancel(timer_);
-  const TimePoint now = SteadyClock::now();
+  const TimePoint now = loop().now();
   while (!line_.empty() && line_.front().due <= now) {
     Held message = std::move(line_.front());
     line_.pop_front();

@@ -118,8 +118,7 @@ class LocalListener final : public Listener {
 
   void pause() {
     loop_.change(socket_.get(), 0);
-    pause_ =
-        loop_.call_at(SteadyClock::now() + kAcceptPause, [this] { loop_.change(socket_.get(), EPOLLIN); });
+    pause_ = loop_.call_at(loop_.now() + kAcceptPause, [this] { loop_.change(socket_.get(), EPOLLIN); });
   }
 
   EventLoop& loop_;

@@ -1,0 +1,94 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "capstan/cluster/channel.h"
+#include "capstan/transport/event_loop.h"
+
+namespace capstan::cluster {
+
+// One member's link to one server: connects, joins, tries again while the server may still be starting, and
+// reconnects after a break for as long as the server keeps the member's place. Owned by the loop's thread;
+// not thread-safe.
+class Link final : private Channel::Events {
+ public:
+  struct Options {
+    Token token;
+    Duration silence = std::chrono::seconds(3);         // a server silent for so long is lost
+    Duration reconnect = {};                            // how long to try after a break; 0: not at all
+    Duration retry = std::chrono::milliseconds(20);     // between two attempts
+    Duration first_patience = std::chrono::seconds(2);  // from connecting to Joined; then twice as long
+    Duration return_patience = std::chrono::milliseconds(200);  // the same, after a break
+  };
+  // kIdle → kConnecting ⇄ kWaiting; kConnecting → kJoined → kWaiting after a break; all → kEnded.
+  enum class State { kIdle, kConnecting, kJoined, kWaiting, kEnded };
+
+  class Events {
+   public:
+    virtual ~Events() = default;
+    // What to join with; asked at each attempt.
+    virtual wire::Join make_join() = 0;
+    virtual transport::Placement on_payload(Link& link, const wire::Message& message, std::size_t bytes) = 0;
+    virtual void on_message(Link& link, const wire::Message& message) = 0;
+    // The server took this member in: the first time, or again after a break. `segment` is what it sent
+    // along, if anything.
+    virtual void on_joined(Link& link, std::optional<transport::Segment> segment, bool again) = 0;
+    virtual void on_lost(Link& link, Status why) = 0;  // for good; the last call
+  };
+  using Connect = std::function<Result<std::unique_ptr<transport::Connection>>()>;
+
+  Link(transport::EventLoop& loop, Options options, Connect connect, Events& events);
+  ~Link() override;
+
+  // Tries to join until `give_up`.
+  void open(TimePoint give_up);
+  // Ends the link without a call of on_lost().
+  void close();
+  // The server may end the connection from now on: that is no loss.
+  void expect_end() { expects_end_ = true; }
+  // To be called regularly: sends a heartbeat and, where `may_judge`, gives up a server that is silent.
+  void beat(bool may_judge);
+
+  State state() const { return state_; }
+  bool is_joined() const { return state_ == State::kJoined; }
+  bool was_joined() const { return was_joined_; }
+  const wire::Joined& joined() const { return joined_; }  // what the server said last
+  const std::string& kind() const { return kind_; }       // of the transport
+  bool shares_memory() const { return is_joined() && channel_->shares_memory(); }
+
+  // What is sent while the link is not joined goes nowhere.
+  void send(const wire::Message& message);
+  void send(const wire::Message& message, std::span<const float> payload, transport::Sent sent);
+  void send(const wire::Message& message, const transport::Segment& segment);
+
+ private:
+  void on_trusted(Channel& channel) override;
+  transport::Placement on_payload(Channel& channel, const wire::Message& message, std::size_t bytes) override;
+  void on_message(Channel& channel, Arrival arrival) override;
+  void on_end(Channel& channel, Status why) override;
+
+  void connect();
+  void broken(Status why);
+  void lose(Status why);
+  void set_timer(TimePoint when, std::function<void()> callback);
+  void cancel_timer();
+
+  transport::EventLoop& loop_;
+  const Options options_;
+  const Connect connect_;
+  Events& events_;
+  std::unique_ptr<Channel> channel_;
+  State state_ = State::kIdle;
+  bool was_joined_ = false;
+  bool expects_end_ = false;
+  wire::Joined joined_;
+  std::string kind_;
+  TimePoint give_up_;
+  Duration patience_;
+  std::optional<transport::EventLoop::TimerId> timer_;
+};
+
+}  // namespace capstan::cluster
