@@ -25,7 +25,7 @@ class Book : public ::testing::Test {
   }
   void tell(std::uint32_t worker, float value) { book_.told({worker}, flat(value)); }
   void want() {
-    book_.want([this](std::vector<float> mean) { heard_.push_back(std::move(mean)); });
+    book_.want([this](std::vector<float> mean) { heard_.push_back(std::move(mean)); }, TimePoint::max());
   }
   // What those who wanted heard, in order; -1 for nothing.
   std::vector<float> heard() const {
@@ -83,7 +83,7 @@ TEST_F(Book, AnswersAtOnceWhereNothingIsToBeTold) {
   empty.agree(FlatLayout());
   empty.joined({0});
   bool answered = false;
-  empty.want([&](const std::vector<float>& mean) { answered = mean.empty(); });
+  empty.want([&](const std::vector<float>& mean) { answered = mean.empty(); }, TimePoint::max());
   EXPECT_TRUE(answered);
   EXPECT_FALSE(empty.wants({0}));
 }
@@ -184,10 +184,12 @@ TEST_F(Book, SeveralMayWaitEachForNewsAfterItsOwnQuestion) {
 
 TEST_F(Book, WhoIsAnsweredMayWantAgain) {
   book_.joined({0});
-  book_.want([this](std::vector<float> mean) {
-    heard_.push_back(std::move(mean));
-    want();
-  });
+  book_.want(
+      [this](std::vector<float> mean) {
+        heard_.push_back(std::move(mean));
+        want();
+      },
+      TimePoint::max());
   tell(0, 1);
   EXPECT_THAT(heard(), ElementsAre(1));
   EXPECT_TRUE(book_.wants({0}));
@@ -207,6 +209,28 @@ TEST_F(Book, AllWorkersHaveTheSameBuffers) {
   BufferAggregator restored;
   restored.restore(layout_, flat(1));
   EXPECT_NE(restored.difference(FlatLayout()), "");
+}
+
+// One straggler must not keep a checkpoint from being made.
+TEST_F(Book, AtTheDeadlineUsesWhatIsKnown) {
+  const TimePoint deadline{std::chrono::seconds(10)};
+  const auto want_in_time = [&] {
+    book_.want([this](std::vector<float> mean) { heard_.push_back(std::move(mean)); }, deadline);
+  };
+  for (std::uint32_t w = 0; w < 3; ++w) book_.joined({w});
+  want_in_time();
+  tell(0, 1);
+  tell(1, 3);
+  book_.tick(deadline - std::chrono::nanoseconds(1));
+  EXPECT_THAT(heard(), ElementsAre()) << "worker 2 still has time";
+  book_.tick(deadline);
+  EXPECT_THAT(heard(), ElementsAre(2)) << "the mean over those that have told";
+  EXPECT_FALSE(book_.wants({2})) << "the question is settled";
+  want_in_time();
+  tell(0, 5);
+  tell(2, 10);
+  book_.tick(deadline);
+  EXPECT_THAT(heard(), ElementsAre(2, 6)) << "of worker 1 what it told last: (5 + 3 + 10) / 3";
 }
 
 }  // namespace

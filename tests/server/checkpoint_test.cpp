@@ -217,7 +217,7 @@ TEST(GoingOnFrom, AServerWhosePartIsDamagedEndsTheJob) {
   bytes.back() ^= 1;
   write_file(folder / "optimizer-2-of-2.safetensors", bytes);
   LoopbackCluster goes_on(true, going_on(job(1, 2, "sync"), folder));
-  EXPECT_EQ(goes_on.outcome(1), Server::Outcome::kLeaderLost);
+  EXPECT_EQ(goes_on.outcome(1), Server::Outcome::kCheckpointUnreadable);
   EXPECT_EQ(goes_on.outcome(0), Server::Outcome::kFollowerLost);
 }
 
@@ -264,7 +264,7 @@ TEST(Losing, AllWorkersLeavesACheckpoint) {
   for (const std::uint32_t servers : {1u, 2u}) {
     const TemporaryFolder run;
     auto options = saving(job(2, servers, "sync"), run.path());
-    options.reconnect = std::chrono::milliseconds(100);
+    options.members.reconnect = std::chrono::milliseconds(100);
     LoopbackCluster cluster(true, options);
     live_all_to(cluster, 2, 6, End::kDies);
     EXPECT_EQ(cluster.outcome(), Server::Outcome::kAllWorkersLost);
@@ -279,7 +279,7 @@ TEST(Losing, AllWorkersLeavesACheckpoint) {
 TEST(Losing, OneWorkerShowsInTheWayThroughTheData) {
   const TemporaryFolder run;
   auto options = saving(job(2, 1, "sync"), run.path());
-  options.reconnect = std::chrono::milliseconds(100);
+  options.members.reconnect = std::chrono::milliseconds(100);
   LoopbackCluster cluster(true, options);
   PartLife stays, dies;
   std::thread other([&] { dies = live_to(cluster, 1, 3, End::kDies); });

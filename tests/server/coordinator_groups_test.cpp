@@ -1,4 +1,4 @@
-// Groups of tensors in the leader's mind: which orders follow which events, and what holds whatever happens.
+// Groups of tensors: which orders follow which events, and what holds whatever happens.
 
 #include <algorithm>
 #include <cstdlib>
@@ -44,9 +44,7 @@ std::string text(const Order& order) {
 class Play {
  public:
   explicit Play(const std::string& strategy, std::uint32_t workers = 2, std::uint64_t max_steps = 0)
-      : coordinator_({strategy, workers, 1, max_steps},
-                     {[this](const Order& o) { orders_.push_back(text(o)); }, [](WorkerId) {},
-                      [this] { ++settled_; }}),
+      : coordinator_({strategy, workers, 1, max_steps}),
         sequence_(workers),
         incarnation_(workers),
         version_(workers) {}
@@ -56,7 +54,7 @@ class Play {
 
   void begin() {
     for (std::uint32_t w = 0; w < sequence_.size(); ++w) come(w);
-    coordinator_.initialized(ServerId{0});
+    note(coordinator_.initialized(ServerId{0}, kNow));
     (void)take();
   }
   Texts come(std::uint32_t w, std::uint64_t incarnation = 0) {
@@ -65,31 +63,39 @@ class Play {
     return pull(w);
   }
   Texts pull(std::uint32_t w) {
-    coordinator_.pull({wire::Role::kWorker, w}, {1000, {}});
+    note(coordinator_.pull({wire::Role::kWorker, w}, {1000, {}}, kNow));
     return take();
   }
   Texts push(std::uint32_t w, float loss = 1) { return push_number(w, ++sequence_[w], loss); }
   Texts push_number(std::uint32_t w, std::uint64_t sequence, float loss = 1) {
     sequence_[w] = sequence;
-    coordinator_.pushed({{w}, {incarnation_[w]}, {sequence}, {sequence}, version_[w], 8, loss});
+    note(coordinator_.pushed({{w}, {incarnation_[w]}, {sequence}, {sequence}, version_[w], 8, loss}, kNow));
     return take();
   }
   // Which version the worker says its next push was made on.
   void reads(std::uint32_t w, std::uint64_t version) { version_[w] = {version}; }
   Texts lose(std::uint32_t w) {
-    coordinator_.gone({wire::Role::kWorker, w}, true);
+    note(coordinator_.gone({wire::Role::kWorker, w}, true, kNow));
     return take();
   }
   Texts stop() {
-    coordinator_.stop();
+    note(coordinator_.stop(kNow));
     return take();
   }
   Texts observe(std::uint64_t at_least) {
-    coordinator_.pull({wire::Role::kObserver, 0}, {1, {at_least}});
+    note(coordinator_.pull({wire::Role::kObserver, 0}, {1, {at_least}}, kNow));
     return take();
   }
 
  private:
+  static constexpr TimePoint kNow{};  // no strategy here looks at the time
+
+  void note(const Actions& actions) {
+    for (const auto& action : actions) {
+      if (const auto* order = std::get_if<Order>(&action)) orders_.push_back(text(*order));
+      if (std::holds_alternative<UpdatesOrdered>(action)) ++settled_;
+    }
+  }
   Texts take() { return std::exchange(orders_, {}); }
 
   Coordinator coordinator_;
@@ -314,13 +320,12 @@ class Life {
   explicit Life(const Script& script)
       : script_(script),
         random_(script.seed),
-        coordinator_({spelling(script), script.workers, 1, script.max_steps},
-                     {[this](const Order& o) { orders_.push_back(o); }, [](WorkerId) {}, [] {}}),
+        coordinator_({spelling(script), script.workers, 1, script.max_steps}),
         versions_(script.strategies.size()) {}
 
   void play() {
     for (std::uint32_t w = 0; w < script_.workers; ++w) come(w);
-    coordinator_.initialized(ServerId{0});
+    note(coordinator_.initialized(ServerId{0}, kNow));
     started_ = true;
     take();
     for (int made = 0, changed = -1; made < script_.pushes && !live_.empty();) {
@@ -337,7 +342,7 @@ class Life {
       ++made;
       push(worker);
     }
-    coordinator_.stop();
+    note(coordinator_.stop(kNow));
     ending_ = true;
     take();
     for (const auto& [key, groups] : settled_) RC_ASSERT(groups.size() == versions_.size());
@@ -369,13 +374,13 @@ class Life {
     live_[w] = worker;
     sequences_[w] = 0;
     incarnations_[w] = lives_;
-    coordinator_.pull({wire::Role::kWorker, w}, {1, {}});
+    note(coordinator_.pull({wire::Role::kWorker, w}, {1, {}}, kNow));
     take();
   }
   void go(std::uint32_t w) {
     live_.erase(w);
     std::erase_if(computing_, [&](const auto& c) { return c.second == w; });
-    coordinator_.gone({wire::Role::kWorker, w}, true);
+    note(coordinator_.gone({wire::Role::kWorker, w}, true, kNow));
     take();
   }
   void push(std::uint32_t w) {
@@ -386,7 +391,8 @@ class Life {
     worker.push = key(w, sequence);
     settled_[*worker.push] = {};
     made_on_[*worker.push] = worker.given;
-    coordinator_.pushed({{w}, {incarnations_[w]}, {sequence}, {worker.clock}, {worker.given[0]}, 1 + w});
+    note(coordinator_.pushed({{w}, {incarnations_[w]}, {sequence}, {worker.clock}, {worker.given[0]}, 1 + w},
+                             kNow));
     take();
   }
   // Sequences begin anew with each life.
@@ -398,6 +404,13 @@ class Life {
     RC_ASSERT(settled_[push].insert(group).second);
   }
 
+  static constexpr TimePoint kNow{};
+
+  void note(const Actions& actions) {
+    for (const auto& action : actions) {
+      if (const auto* order = std::get_if<Order>(&action)) orders_.push_back(*order);
+    }
+  }
   void take() {
     const auto job = versions_[0];
     for (const auto& order : std::exchange(orders_, {})) {

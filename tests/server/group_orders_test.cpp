@@ -1,12 +1,15 @@
-// A follower and a leader that is not well: orders that name a group which the job has not.
+// A follower whose leader gives orders that make no sense: it says so, and ends.
 
 #include <sstream>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <spdlog/logger.h>
 #include <spdlog/sinks/ostream_sink.h>
 
-#include "support/loopback_cluster.h"
+#include "capstan/cluster/channel.h"
+#include "capstan/server/server.h"
+#include "capstan/transport/loopback/loopback.h"
 
 namespace capstan::server {
 namespace {
@@ -14,73 +17,61 @@ namespace {
 using ::testing::HasSubstr;
 
 // Takes the follower in, then gives it one order. Owned by the test's loop.
-class Leader final : public SessionEvents {
+class OneOrder final : public cluster::Channel::Events {
  public:
-  Leader(transport::loopback::Network& network, transport::EventLoop& loop, const cluster::Token& token,
-         wire::Message order)
+  OneOrder(transport::loopback::Network& network, transport::EventLoop& loop, const cluster::Token& token,
+           wire::Message order)
       : order_(std::move(order)), listener_(network.listen(loop, "leader", [this, token](auto connection) {
-          session_ = std::make_unique<Session>(std::move(connection), token, *this);
+          channel_ = std::make_unique<cluster::Channel>(cluster::Channel::Side::kAccepting,
+                                                        std::move(connection), token, *this);
         })) {}
 
-  bool has_spoken() const { return spoken_; }
-
  private:
-  void on_join(Session& session, const wire::Join&) override {
+  void on_trusted(cluster::Channel&) override {}
+  transport::Placement on_payload(cluster::Channel&, const wire::Message&, std::size_t) override {
+    return transport::Placement::refuse();
+  }
+  void on_message(cluster::Channel& channel, cluster::Arrival arrival) override {
+    if (!std::holds_alternative<wire::Join>(arrival.message)) return;
     wire::Joined joined;
     joined.member = {wire::Role::kServer, 1};
     joined.servers = 2;
     joined.strategy = "default=sync,fc*=async";
-    session.set_member(joined.member);
-    session.send(joined);
-    session.send(order_);
-    spoken_ = true;
+    channel.send(joined);
+    channel.send(order_);
+    channel.send(wire::StopRequest{"finished"});  // what a follower obeys, it obeys in turn
   }
-  transport::Placement on_payload(Session&, const wire::Message&, std::size_t) override {
-    return transport::Placement::refuse();
-  }
-  void on_message(Session&, Arrival) override {}
-  void on_end(Session&, Status) override {}
+  void on_end(cluster::Channel&, Status) override {}
 
   const wire::Message order_;
-  bool spoken_ = false;
-  std::unique_ptr<Session> session_;
+  std::unique_ptr<cluster::Channel> channel_;
   std::unique_ptr<transport::Listener> listener_;
 };
 
-// What a follower says of its leader after one order; empty where it goes on.
+// What a follower says of its leader after one order; empty where it goes on, to the end of the job.
 std::string complaint(const wire::Message& order) {
   transport::EventLoop loop;
   transport::loopback::Network network(false);
   ServerOptions options;
-  options.leads = false;
-  options.token = cluster::Token::generate();
+  options.members.token = cluster::Token::generate();
+  options.connect_to_leader = [&] { return network.connect(loop, "leader"); };
   std::ostringstream said;
   const auto log =
       std::make_shared<spdlog::logger>("test", std::make_shared<spdlog::sinks::ostream_sink_mt>(said));
-  Leader leader(network, loop, options.token, order);
-  Server follower(loop, options, log);
-  follower.follow([&] { return network.connect(loop, "leader"); });
-  // Until it has had the order and a little more, or has ended.
-  auto end = SteadyClock::now() + std::chrono::seconds(30);
-  for (bool seen = false; SteadyClock::now() < end && follower.outcome() == Server::Outcome::kRunning;) {
-    loop.run_once(SteadyClock::now() + std::chrono::milliseconds(10));
-    if (!seen && leader.has_spoken()) end = SteadyClock::now() + std::chrono::milliseconds(300), seen = true;
-  }
-  EXPECT_TRUE(leader.has_spoken());
-  EXPECT_EQ(follower.outcome() == Server::Outcome::kLeaderLost, !said.str().empty());
+  const OneOrder leader(network, loop, options.members.token, order);
+  const Server follower(loop, options, log);
+  const auto give_up = SteadyClock::now() + std::chrono::seconds(30);
+  while (SteadyClock::now() < give_up && follower.outcome() == Outcome::kRunning) loop.run_once(give_up);
+  EXPECT_EQ(follower.outcome(), said.str().empty() ? Outcome::kFinished : Outcome::kLeaderLost);
   return said.str();
 }
 
-TEST(AFollower, TakesOrdersForTheGroupsOfItsJobOnly) {
-  EXPECT_EQ(complaint(wire::DropOrder{{0}, {1}, 0}), "");
-  EXPECT_EQ(complaint(wire::DropOrder{{0}, {1}, 1}), "");
-  EXPECT_THAT(complaint(wire::DropOrder{{0}, {1}, 2}), HasSubstr("it named group 2 of 2"));
-  wire::ApplyOrder apply{{0}, {{{0}, {1}, 1}}};
-  apply.group = 2;
-  EXPECT_THAT(complaint(apply), HasSubstr("it named group 2 of 2"));
-  apply.group = 1;
-  EXPECT_THAT(complaint(apply), HasSubstr("a push of worker 0 that is not here"));
-  EXPECT_THAT(complaint(wire::AccumulateOrder{{{0}, {1}, 1}, true}), HasSubstr("a job with groups"));
+TEST(AFollower, ObeysWhatItCanAndEndsAtWhatItCannot) {
+  EXPECT_EQ(complaint(wire::Gone{{wire::Role::kWorker, 0}, {1}, true}), "");
+  EXPECT_THAT(complaint(wire::DropOrder{{0}, {1}, 0}), HasSubstr("an order before there is a model"));
+  EXPECT_THAT(complaint(wire::CheckpointOrder{{1}, "somewhere"}),
+              HasSubstr("a checkpoint before there are weights"));
+  EXPECT_THAT(complaint(wire::Pull{}), HasSubstr("an order that cannot be executed: a Pull"));
 }
 
 }  // namespace

@@ -37,7 +37,7 @@ INSTANTIATE_TEST_SUITE_P(Jobs, Loss,
 
 server::ServerOptions impatient(const Case& c, std::uint32_t workers) {
   auto options = job(workers, c.servers, c.strategy);
-  options.reconnect = std::chrono::milliseconds(200);
+  options.members.reconnect = std::chrono::milliseconds(200);
   return options;
 }
 

@@ -174,7 +174,7 @@ TEST(Membership, BadBytesFromAMemberEndHisConnectionOnly) {
 TEST(Membership, AMemberThatGoesSilentIsLost) {
   for (std::uint32_t servers : {1u, 2u}) {
     auto options = job(2, servers, "sync");
-    options.silence = std::chrono::milliseconds(800);
+    options.members.silence = std::chrono::milliseconds(800);
     LoopbackCluster cluster(false, options);
     std::vector<std::unique_ptr<RawPeer>> peers;
     for (std::uint32_t s = 0; s < servers; ++s) {
@@ -255,8 +255,10 @@ TEST(Membership, InitialWeightsComeFromWorkersOnly) {
 TEST(Membership, AFollowerWithoutItsLeaderSendsClientsAwayForAWhile) {
   transport::loopback::Network network(true);
   auto options = patient(1, 2);
-  options.leads = false;
-  options.token = cluster::Token::generate();
+  options.members.token = cluster::Token::generate();
+  options.connect_to_leader = []() -> Result<std::unique_ptr<transport::Connection>> {
+    return Status::unavailable("still starting");
+  };
   std::atomic<bool> ending = false;
   std::atomic<bool> ready = false;
   std::thread thread([&] {
@@ -271,7 +273,7 @@ TEST(Membership, AFollowerWithoutItsLeaderSendsClientsAwayForAWhile) {
   ready.wait(false);
   {
     RawPeer peer(network, "1");
-    EXPECT_TRUE(peer.shake_hands(options.token));
+    EXPECT_TRUE(peer.shake_hands(options.members.token));
     peer.send(worker_join(0));
     EXPECT_FALSE(peer.next<wire::Refused>());
     EXPECT_TRUE(peer.wait_closed());
@@ -283,7 +285,7 @@ TEST(Membership, AFollowerWithoutItsLeaderSendsClientsAwayForAWhile) {
 // A server that takes its time must not make the others believe that the worker is dead.
 TEST(Membership, AWorkerStaysAliveWhileItWaitsForASlowServer) {
   auto options = job(1, 2, "sync");
-  options.silence = std::chrono::milliseconds(800);
+  options.members.silence = std::chrono::milliseconds(800);
   LoopbackCluster cluster(true, options);
   const auto slow_until = SteadyClock::now() + std::chrono::milliseconds(2500);
   const auto connector = cluster.connector();

@@ -14,8 +14,8 @@ inline wire::Join worker_join(std::optional<std::uint32_t> rank, std::uint64_t i
 inline server::ServerOptions patient(std::uint32_t workers, std::uint32_t servers = 1,
                                      const std::string& strategy = "sync") {
   auto options = job(workers, servers, strategy);
-  options.silence = std::chrono::seconds(30);
-  options.reconnect = std::chrono::milliseconds(100);
+  options.members.silence = std::chrono::seconds(30);
+  options.members.reconnect = std::chrono::milliseconds(100);
   return options;
 }
 

@@ -82,7 +82,7 @@ TEST(Reconnect, WithTwoServersEitherMayBeCut) {
 // The connection breaks while the worker computes, and the network is away for a while.
 TEST(Reconnect, APushDuringTheBreakWaitsForTheNetwork) {
   auto patient = job(1, 1, "sync");
-  patient.reconnect = std::chrono::seconds(20);
+  patient.members.reconnect = std::chrono::seconds(20);
   LoopbackCluster cluster(false, patient);
   auto options = cluster.worker_options(0);
   options.reconnect = options.silence = std::chrono::seconds(20);
@@ -127,7 +127,7 @@ TEST(Reconnect, APushDuringTheBreakWaitsForTheNetwork) {
 // A worker comes back before the server has noticed that it was away.
 TEST(Reconnect, TheNewConnectionTakesOverFromTheOld) {
   auto options = job(1, 1, "async");
-  options.silence = std::chrono::seconds(30);
+  options.members.silence = std::chrono::seconds(30);
   LoopbackCluster cluster(false, options);
   const wire::Join join{wire::Role::kWorker, 0u, {5}, wire::to_wire(small_layout())};
   RawPeer first(cluster.network(), "0");
@@ -153,7 +153,7 @@ TEST(Reconnect, TheNewConnectionTakesOverFromTheOld) {
 
 TEST(Reconnect, APushSentAgainCountsOnceAndIsAnsweredOnAPull) {
   auto options = job(1, 1, "async");
-  options.silence = std::chrono::seconds(30);
+  options.members.silence = std::chrono::seconds(30);
   LoopbackCluster cluster(false, options);
   const wire::Join join{wire::Role::kWorker, 0u, {5}, wire::to_wire(small_layout())};
   const std::vector<float> gradients(small_layout().size(), 1.0f);
@@ -273,7 +273,7 @@ TEST(Reconnect, AnObserverGetsItsAnswersWhereverItWasCut) {
 // A worker dies and another takes its rank, while a follower has not heard of the death yet.
 TEST(Reconnect, ANewLifeIsNotTakenForTheOldOne) {
   auto options = job(2, 2, "async");
-  options.silence = std::chrono::seconds(30);
+  options.members.silence = std::chrono::seconds(30);
   LoopbackCluster cluster(true, options);
   const auto join = [](std::uint64_t incarnation) {
     return wire::Join{wire::Role::kWorker, 1u, {incarnation}, wire::to_wire(small_layout())};
@@ -340,7 +340,7 @@ TEST_P(BadNetwork, LostAndOvertakenMessagesAreSaidAgain) {
     faults.seed = seed;
     faults.drop = faults.reorder = 0.01;
     auto options = job(3, servers(), strategy());
-    options.silence = options.reconnect = std::chrono::seconds(5);
+    options.members.silence = options.members.reconnect = std::chrono::seconds(5);
     LoopbackCluster cluster(false, options, faults);
     const auto lives =
         live_all(cluster, 3, 4 * kSteps, connectors(cluster, faults), std::chrono::seconds(20));
@@ -388,12 +388,11 @@ TEST(LostMessages, AFollowerDoesNotWaitForeverForItsLeader) {
   const auto mute =
       network.listen(loop, "0", [&](auto connection) { taken.push_back(std::move(connection)); });
   auto options = job(1, 2, "sync");
-  options.leads = false;
-  options.token = cluster::Token::generate();
-  options.handshake = std::chrono::milliseconds(200);
+  options.connect_to_leader = [&] { return network.connect(loop, "0"); };
+  options.members.token = cluster::Token::generate();
+  options.members.handshake = std::chrono::milliseconds(200);
   options.join_timeout = std::chrono::milliseconds(500);
   Server follower(loop, options, testing::silent_log());
-  follower.follow([&] { return network.connect(loop, "0"); });
   const auto give_up = SteadyClock::now() + std::chrono::seconds(30);
   while (follower.outcome() == Server::Outcome::kRunning && SteadyClock::now() < give_up)
     loop.run_once(SteadyClock::now() + std::chrono::milliseconds(50));

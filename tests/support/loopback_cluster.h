@@ -6,6 +6,7 @@
 #include <thread>
 #include <vector>
 
+#include <spdlog/logger.h>
 #include <spdlog/sinks/null_sink.h>
 
 #include "capstan/base/random.h"
@@ -28,15 +29,14 @@ class LoopbackCluster {
   LoopbackCluster(bool share_memory, server::ServerOptions options,
                   std::optional<transport::faulty::Faults> faults = {})
       : network_(share_memory), token_(cluster::Token::generate()) {
-    options.token = token_;
+    options.members.token = token_;
     for (std::uint32_t i = 0; i < options.job.servers; ++i) {
       auto mine = options;
-      mine.leads = i == 0;
-      if (!mine.leads) {  // of checkpoints followers know what the leader tells them
+      if (i > 0) {  // of checkpoints followers know what the leader tells them
         mine.checkpoints = {};
         mine.resume.reset();
       }
-      nodes_.push_back(std::make_unique<Node>(network_, mine, std::to_string(i), faults));
+      nodes_.push_back(std::make_unique<Node>(network_, mine, i, faults));
       addresses_.push_back(std::to_string(i));
     }
   }
@@ -95,17 +95,17 @@ class LoopbackCluster {
  private:
   class Node {
    public:
-    Node(transport::loopback::Network& network, const server::ServerOptions& options, const std::string& name,
+    Node(transport::loopback::Network& network, const server::ServerOptions& given, std::uint32_t index,
          const std::optional<transport::faulty::Faults>& faults) {
       std::atomic<bool> ready = false;
-      thread_ = std::thread([this, &network, options, name, faults, &ready] {
+      thread_ = std::thread([this, &network, options = given, index, faults, &ready]() mutable {
         transport::EventLoop loop;
+        if (index > 0) options.connect_to_leader = [&] { return network.connect(loop, "0"); };
         std::uint64_t accepted = 0;
         server::Server server(loop, options, silent_log());
-        if (!options.leads) server.follow([&] { return network.connect(loop, "0"); });
-        auto listener = network.listen(loop, name, [&](auto connection) {
+        auto listener = network.listen(loop, std::to_string(index), [&](auto connection) {
           // The first that the leader meets are the other servers: they reach it well.
-          const bool is_server = options.leads && accepted + 1 < options.job.servers;
+          const bool is_server = index == 0 && accepted + 1 < options.job.servers;
           ++accepted;
           if (faults && !is_server) {
             auto mine = *faults;

@@ -42,28 +42,51 @@ std::vector<std::span<float>> Snapshot::arrays() const {
   return spans;
 }
 
+bool may_follow(CheckpointState from, CheckpointState to) {
+  using enum CheckpointState;
+  switch (from) {
+    case kIdle:
+      return to == kCollectingBuffers;
+    case kCollectingBuffers:
+      return to == kWriting || to == kRemoving;
+    case kWriting:
+      return to == kPublishing || to == kRemoving;
+    case kPublishing:
+      return to == kIdle || to == kRemoving;
+    case kRemoving:
+      return to == kIdle;
+  }
+  return false;
+}
+
 Checkpointer::Checkpointer(const CheckpointOptions& options, Version start, Background& background,
-                           std::function<void()> done)
+                           std::function<void()> done, std::function<TimePoint()> now)
     : options_(options),
       background_(background),
       done_(std::move(done)),
+      now_(std::move(now)),
       newest_(start),
       tried_(start),
-      tried_at_(SteadyClock::now()) {
+      tried_at_(now_()) {
   if (options_.is_on()) set_newer_aside(options_.run, start);
 }
 
+void Checkpointer::enter(CheckpointState next) {
+  CAPSTAN_CHECK(may_follow(state_, next), "the states of a checkpoint follow the table of transitions");
+  state_ = next;
+}
+
 bool Checkpointer::is_due(Version version) const {
-  if (!options_.is_on() || pending_ || version == tried_) return false;
+  if (!options_.is_on() || is_saving() || version == tried_) return false;
   if (options_.every_steps > 0 && version.value / options_.every_steps > tried_.value / options_.every_steps)
     return true;
-  return options_.every_time > Duration{} && SteadyClock::now() - tried_at_ >= options_.every_time;
+  return options_.every_time > Duration{} && now_() - tried_at_ >= options_.every_time;
 }
 
 fs::path Checkpointer::begin(Manifest manifest, std::uint32_t servers) {
-  CAPSTAN_CHECK(!pending_, "one checkpoint at a time");
+  enter(CheckpointState::kCollectingBuffers);
   tried_ = manifest.version;
-  tried_at_ = SteadyClock::now();
+  tried_at_ = now_();
   pending_.emplace();
   pending_->manifest = std::move(manifest);
   pending_->servers = servers;
@@ -73,18 +96,24 @@ fs::path Checkpointer::begin(Manifest manifest, std::uint32_t servers) {
 }
 
 void Checkpointer::take_snapshot(Version version, std::shared_ptr<Snapshot> snapshot, Range range) {
-  if (!pending_ || pending_->failed || pending_->manifest.version != version) return;
+  if (!pending_ || state_ == CheckpointState::kRemoving || pending_->manifest.version != version) return;
   pending_->snapshot = std::move(snapshot);
   pending_->range = range;
   write_own();
 }
 
+void Checkpointer::describe_buffers(const FlatLayout& layout) {
+  if (state_ != CheckpointState::kCollectingBuffers) return;
+  pending_->manifest.buffers = layout.tensors();
+  enter(CheckpointState::kWriting);
+}
+
 void Checkpointer::take_buffers(const FlatLayout& layout, std::vector<float> buffers) {
-  if (!pending_ || pending_->failed) return;
-  // Where nobody has told any, the checkpoint has none.
+  if (state_ != CheckpointState::kCollectingBuffers) return;
+  // Where none are known, the checkpoint has none.
   pending_->buffers =
       buffers.empty() ? std::pair{FlatLayout(), std::vector<float>()} : std::pair{layout, std::move(buffers)};
-  pending_->manifest.buffers = pending_->buffers->first.tensors();
+  describe_buffers(pending_->buffers->first);
   write_own();
 }
 
@@ -117,6 +146,7 @@ void Checkpointer::lost(std::uint32_t server) {
 }
 
 void Checkpointer::complete() {
+  enter(CheckpointState::kPublishing);
   background_.post(
       [folder = pending_->folder, manifest = pending_->manifest, options = options_] {
         for (const auto& piece : manifest.pieces) {
@@ -132,23 +162,24 @@ void Checkpointer::complete() {
       [this, version = pending_->manifest.version](const std::string& error) {
         if (!error.empty()) return fail(error);
         newest_ = version;
-        error_.clear();
-        pending_.reset();
-        done_();
+        finish("");
       });
 }
 
 void Checkpointer::fail(const std::string& error) {
   // What is there of it makes room, for example on a full disk. Parts that other servers still write may
   // remain; the next checkpoint removes them.
-  pending_->failed = true;
+  enter(CheckpointState::kRemoving);
   pending_->missing.clear();
   background_.post([folder = pending_->folder] { fs::remove_all(folder); },
-                   [this, error](const std::string&) {
-                     error_ = error;
-                     pending_.reset();
-                     done_();
-                   });
+                   [this, error](const std::string&) { finish(error); });
+}
+
+void Checkpointer::finish(const std::string& error) {
+  enter(CheckpointState::kIdle);
+  error_ = error;
+  pending_.reset();
+  done_();
 }
 
 }  // namespace capstan::checkpoint

@@ -24,6 +24,17 @@ struct CheckpointOptions {
   bool is_on() const { return !run.empty(); }
 };
 
+// How far the newest checkpoint is.
+enum class CheckpointState : std::uint8_t {
+  kIdle,               // none is being made
+  kCollectingBuffers,  // servers copy and write their parts; the first waits for the workers' buffers
+  kWriting,            // parts are missing
+  kPublishing,         // all parts are there; the manifest follows
+  kRemoving            // it failed: what is there of it goes
+};
+// The one table of transitions.
+bool may_follow(CheckpointState from, CheckpointState to);
+
 // A shard's arrays at one version: the weights, then the optimizer's state.
 class Snapshot {
  public:
@@ -43,19 +54,22 @@ class Checkpointer {
  public:
   // `done` runs when a checkpoint is complete, or has failed.
   Checkpointer(const CheckpointOptions& options, Version start, Background& background,
-               std::function<void()> done);
+               std::function<void()> done, std::function<TimePoint()> now = SteadyClock::now);
 
   // Is one to be made at this version? Never while one is being written.
   bool is_due(Version version) const;
   // Until it is complete, or what is there of it has been removed.
-  bool is_saving() const { return pending_.has_value(); }
+  bool is_saving() const { return state_ != CheckpointState::kIdle; }
+  CheckpointState state() const { return state_; }
   bool has_tried(Version version) const { return tried_ == version; }
   Version newest() const { return newest_; }           // complete; 0 for none
   const std::string& error() const { return error_; }  // of the newest attempt
 
   // Begins one: pieces are to come from so many servers, this one (0) included. Returns its folder.
   std::filesystem::path begin(Manifest manifest, std::uint32_t servers);
-  // This server's own part: written when both are there.
+  // The buffers that the first server's part has; empty for none.
+  void describe_buffers(const FlatLayout& layout);
+  // The own part of a process that has no server: written when both are there.
   void take_snapshot(Version version, std::shared_ptr<Snapshot> snapshot, Range range);
   void take_buffers(const FlatLayout& layout, std::vector<float> buffers);
   // Another server's.
@@ -68,12 +82,13 @@ class Checkpointer {
     std::filesystem::path folder;
     std::uint32_t servers = 1;
     std::set<std::uint32_t> missing;
-    bool failed = false;  // what comes now counts for nothing
     std::shared_ptr<Snapshot> snapshot;
     Range range;
     std::optional<std::pair<FlatLayout, std::vector<float>>> buffers;
   };
 
+  void enter(CheckpointState next);
+  void finish(const std::string& error);
   void write_own();
   void complete();
   void fail(const std::string& error);
@@ -81,6 +96,8 @@ class Checkpointer {
   const CheckpointOptions options_;
   Background& background_;
   const std::function<void()> done_;
+  const std::function<TimePoint()> now_;
+  CheckpointState state_ = CheckpointState::kIdle;
   std::optional<Pending> pending_;
   Version newest_;
   Version tried_;

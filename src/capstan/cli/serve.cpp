@@ -54,7 +54,7 @@ Listeners open_listeners(transport::EventLoop& loop, const ServeOptions& options
 
 void report(const server::Server& server, const server::ServerOptions& options, bool json) {
   const auto status = server.status();
-  if (!options.leads) return;
+  if (options.connect_to_leader) return;
   const auto lost = std::ranges::count(status.workers, wire::WorkerState::kLost, &wire::WorkerRow::state);
   if (json) {
     fmt::print("{}\n", json_line(Json{{"ok", true},
@@ -78,6 +78,8 @@ int exit_code(server::Server::Outcome outcome) {
       throw Failure(kLost, "all workers are lost");
     case Outcome::kLeaderLost:
       throw Failure(kLost, "the first server is lost");
+    case Outcome::kCheckpointUnreadable:
+      throw Failure(kFailed, "the checkpoint to begin from cannot be read");
     case Outcome::kFollowerLost:
       throw Failure(kLost, "a server is lost, and its part of the weights with it");
     default:
@@ -132,12 +134,11 @@ int run_serve(const Arguments& arguments) {
   server::ServerOptions server_options;
   server_options.job = {strategy::strategy_spec_text(options.job.strategy, options.job.switches),
                         options.job.workers, options.job.servers, options.job.max_steps, options.loss_window};
-  server_options.leads = options.leader.empty();
   options.job.optimizer.prefer(options.job.plan());
   server_options.optimizer = options.job.optimizer.options();
   server_options.schedule = options.job.optimizer.schedule(options.total_steps);
   server_options.threads = options.job.threads_per_server();
-  server_options.token = cluster::find_token(options.job.token_file);
+  server_options.members.token = cluster::find_token(options.job.token_file);
   server_options.join_timeout = from_seconds(options.job.join_timeout);
   const auto every = config::CheckpointEvery::parse(options.job.checkpoint_every);
   if (every.steps > 0 || every.seconds > 0)
@@ -150,10 +151,11 @@ int run_serve(const Arguments& arguments) {
   transport::EventLoop loop;
   const auto connector = client::make_connector(client::parse_transport(options.job.transport));
   std::unique_ptr<transport::ucx::Context> ucx;
+  if (!options.leader.empty())
+    server_options.connect_to_leader = [&] { return connector(loop, options.leader); };
   server::Server server(loop, server_options, log);
   const auto listeners =
       open_listeners(loop, options, ucx, [&](auto connection) { server.accept(std::move(connection)); });
-  if (!server_options.leads) server.follow([&] { return connector(loop, options.leader); });
   bool interrupted = false;
   TimePoint give_up = TimePoint::max();
   loop.watch(interrupts.fd(), EPOLLIN, [&](std::uint32_t) {

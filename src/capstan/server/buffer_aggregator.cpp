@@ -31,8 +31,8 @@ void BufferAggregator::gone(WorkerId worker, bool lost) {
   settle();
 }
 
-void BufferAggregator::want(Done done) {
-  Waiter waiter{{}, std::move(done)};
+void BufferAggregator::want(Done done, TimePoint deadline) {
+  Waiter waiter{{}, std::move(done), deadline};
   for (const auto& [worker, row] : workers_) {
     if (row.here && !is_empty()) waiter.needs[worker] = row.times + 1;
   }
@@ -56,14 +56,18 @@ void BufferAggregator::told(WorkerId worker, std::vector<float> values) {
   settle();
 }
 
-void BufferAggregator::settle() {
+void BufferAggregator::tick(TimePoint now) {
+  settle(now);
+}
+
+void BufferAggregator::settle(TimePoint now) {
   const auto is_done = [&](const Waiter& waiter) {
-    return std::ranges::all_of(waiter.needs, [&](const auto& need) {
-      const auto row = workers_.find(need.first);
-      return row == workers_.end() || !row->second.here || row->second.times >= need.second;
-    });
+    return now >= waiter.deadline || std::ranges::all_of(waiter.needs, [&](const auto& need) {
+             const auto row = workers_.find(need.first);
+             return row == workers_.end() || !row->second.here || row->second.times >= need.second;
+           });
   };
-  // Taken out before they run: who is called may want again.
+  // Taken out before they run: a callback may want the mean again.
   const auto first_done = std::ranges::stable_partition(waiters_, std::not_fn(is_done)).begin();
   std::vector<Waiter> done(std::make_move_iterator(first_done), std::make_move_iterator(waiters_.end()));
   waiters_.erase(first_done, waiters_.end());

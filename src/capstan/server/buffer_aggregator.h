@@ -8,11 +8,12 @@
 
 #include "capstan/base/flat_layout.h"
 #include "capstan/base/ids.h"
+#include "capstan/base/time.h"
 
 namespace capstan::server {
 
-// The buffers of the workers (running means and variances), of which each has its own: asks for them when
-// somebody wants their mean, and forms it. Owned by the leader's loop; not thread-safe.
+// The mean of the workers' buffers (running means and variances, of which each worker has its own): asks for
+// them when the mean is wanted, and forms it. Owned by the leader's loop; not thread-safe.
 class BufferAggregator {
  public:
   using Done = std::function<void(std::vector<float> mean)>;
@@ -29,10 +30,12 @@ class BufferAggregator {
 
   void joined(WorkerId worker) { workers_[worker] = Row{}; }
   void gone(WorkerId worker, bool lost);
-  // `done` runs once every worker that is here now has told its buffers, or is gone: at once where nobody
-  // is, or nothing is to be told. The mean is that over those workers, without lost ones; where nobody was
-  // here, over those that have left.
-  void want(Done done);
+  // `done` runs once every worker that is here now has told its buffers, or is gone: at once where none is
+  // here, or nothing is to be told; at the deadline with what is known by then, so that one straggler does
+  // not hold up all others. The mean is that over those workers, without lost ones; where none was here, over
+  // those that have left.
+  void want(Done done, TimePoint deadline);
+  void tick(TimePoint now);
   // To be told with the next weights: send yours.
   bool wants(WorkerId worker) const;
   void told(WorkerId worker, std::vector<float> values);
@@ -46,9 +49,10 @@ class BufferAggregator {
   struct Waiter {
     std::map<WorkerId, std::uint64_t> needs;  // to have told so many times
     Done done;
+    TimePoint deadline;
   };
 
-  void settle();
+  void settle(TimePoint now = TimePoint::min());
   std::vector<float> mean(const Waiter& waiter) const;
 
   FlatLayout layout_;

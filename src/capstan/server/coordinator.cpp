@@ -11,28 +11,14 @@
 namespace capstan::server {
 
 using wire::Role;
-using wire::WorkerState;
 
-Coordinator::Coordinator(const Options& options, Outbox outbox)
+Coordinator::Coordinator(const Options& options)
     : options_(options),
-      outbox_(std::move(outbox)),
-      engines_(strategy::make_engines(strategy::parse_strategy_spec(options.strategy, options.workers))),
-      workers_(options.workers, absent_worker()) {
+      engines_(strategy::make_engines(strategy::parse_strategy_spec(options.strategy, options.workers),
+                                      [this] { return current_.now; })),
+      workers_(options.workers, engines_.size()),
+      loss_(options.loss_window) {
   if (options.max_steps > 0) (void)engines_[0].limit({options.max_steps});  // nothing to decide yet
-}
-
-Coordinator::Worker Coordinator::absent_worker() const {
-  Worker worker;
-  worker.marks.resize(engines_.size());
-  worker.released.resize(engines_.size());
-  worker.given.resize(engines_.size());
-  return worker;
-}
-
-std::vector<Version> Coordinator::versions() const {
-  std::vector<Version> versions;
-  for (const auto& engine : engines_) versions.push_back(engine.version());
-  return versions;
 }
 
 void Coordinator::resume(const std::vector<Version>& versions, std::vector<checkpoint::HighWaterMark> marks) {
@@ -40,104 +26,146 @@ void Coordinator::resume(const std::vector<Version>& versions, std::vector<check
   for (std::size_t g = 0; g < engines_.size(); ++g) engines_[g].resume(versions[g]);
   ordered_ = versions[0];
   resumed_ = true;
-  earlier_marks_ = std::move(marks);
+  workers_.resume(std::move(marks));
 }
+
+// ---- events ----
 
 Result<wire::Member> Coordinator::admit(Role role, std::optional<std::uint32_t> index,
                                         Incarnation incarnation) {
   if (role == Role::kObserver)
     return wire::Member{role, index && *index < next_observer_ ? *index : next_observer_++};
   if (role == Role::kServer) {
-    if (next_server_ >= options_.servers) {
+    if (next_server_ >= options_.servers)
       return Status::refused(fmt::format("this job has {} servers, and all are here", options_.servers));
-    }
     return wire::Member{role, next_server_++};
   }
-  if (!index) {
-    // It may have been given a place already, and not have heard of it.
-    const auto again = std::ranges::find_if(workers_, [&](const Worker& w) {
-      return w.row.state != WorkerState::kAbsent && w.incarnation == incarnation;
-    });
-    if (again != workers_.end()) index = static_cast<std::uint32_t>(again - workers_.begin());
-  }
-  if (!index) {
-    const auto free =
-        std::ranges::find(workers_, WorkerState::kAbsent, [](const Worker& w) { return w.row.state; });
-    if (free == workers_.end()) {
-      return Status::refused(fmt::format("this job has {} workers, and all are taken", workers_.size()));
-    }
-    index = static_cast<std::uint32_t>(free - workers_.begin());
-  }
-  if (*index >= workers_.size()) {
-    return Status::refused(
-        fmt::format("worker {} does not exist: this job has {} workers, from 0", *index, workers_.size()));
-  }
-  auto& worker = workers_[*index];
-  const bool comes_back = worker.row.state == WorkerState::kLive && worker.incarnation == incarnation;
-  if (worker.row.state == WorkerState::kLive && !comes_back) {
-    return Status::refused(fmt::format("worker {} is here already", *index));
-  }
-  if (worker.row.state == WorkerState::kLeft) {
-    return Status::refused(fmt::format("worker {} has finished its part of this job", *index));
-  }
-  if (worker.row.state == WorkerState::kLost && worker.incarnation == incarnation) {
-    return Status::refused("the other parts of the job consider this worker lost");
-  }
-  if (!comes_back) {
-    // A new process goes on with its predecessor's part of the data.
-    const auto applied = worker.applied;
-    worker = absent_worker();
-    worker.row.state = WorkerState::kLive;
-    worker.incarnation = incarnation;
-    worker.applied = applied;
-    for (const auto& mark : earlier_marks_) {
-      if (mark.worker.value != *index || mark.incarnation != incarnation) continue;
-      worker.marks[mark.group] = mark.sequence;
-      worker.counted = true;
-    }
-    // A push that some groups have and others lack comes again for those.
-    worker.push.sequence = worker.holding = std::ranges::min(worker.marks);
-  }
-  return wire::Member{role, *index};
+  const auto worker = workers_.admit(index, incarnation);
+  if (!worker) return worker.status();
+  return wire::Member{role, worker->value};
 }
 
-void Coordinator::initialized(ServerId server) {
+Actions Coordinator::initialized(ServerId server, TimePoint now) {
+  begin(now);
   initialized_.insert(server.value);
   answer_observers();
   try_start();
+  return finish();
 }
 
-void Coordinator::pushed(const wire::Push& push) {
-  auto& worker = workers_[push.worker.value];
-  if (push.sequence <= worker.push.sequence)
-    return;  // sent again; a Pull follows, if the answer got lost too
-  worker.push = push;
-  worker.counted = false;
-  worker.pull_request.reset();
-  hold(worker, ServerId{0}, push.sequence);
+Actions Coordinator::pushed(const wire::Push& push, TimePoint now) {
+  begin(now);
+  auto& worker = workers_[push.worker];
+  // One that was sent again is known; a Pull follows, if the answer was lost too.
+  if (push.sequence > worker.push.sequence) {
+    worker.push = push;
+    worker.push_state = PushState::kStaged;
+    worker.pull_request.reset();
+    hold(worker, ServerId{0}, push.sequence);
+  }
+  return finish();
 }
 
-void Coordinator::staged(ServerId server, WorkerId id, Incarnation incarnation, Sequence sequence) {
-  if (id.value >= workers_.size()) return;
-  auto& worker = workers_[id.value];
-  if (worker.incarnation == incarnation) hold(worker, server, sequence);
+Actions Coordinator::staged(ServerId server, WorkerId id, Incarnation incarnation, Sequence sequence,
+                            TimePoint now) {
+  begin(now);
+  if (id.value < workers_.size() && workers_[id].incarnation == incarnation)
+    hold(workers_[id], server, sequence);
+  return finish();
 }
 
-void Coordinator::hold(Worker& worker, ServerId server, Sequence sequence) {
-  if (sequence > worker.holding) {
-    worker.holding = sequence;
+Actions Coordinator::pull(const wire::Member& member, const wire::Pull& pull, TimePoint now) {
+  begin(now);
+  if (member.role != Role::kWorker) {
+    std::erase_if(observations_, [&](const Observation& o) { return o.member == member; });
+    observations_.push_back({member, pull});
+    answer_observers();
+    return finish();
+  }
+  const WorkerId id{member.index};
+  auto& worker = workers_[id];
+  if (worker.has_ended()) return finish();
+  worker.pull_request = pull.request;
+  if (worker.phase == WorkerPhase::kTraining) {
+    // Its newest push is answered by the weights that it becomes part of, also where a server still lacks it.
+    if (worker.push_state != PushState::kStaged)
+      dispatch([&](strategy::Engine& engine, std::uint32_t) { return engine.pull(id); });
+    return finish();
+  }
+  // Asked before: the connection broke since, and the question or its answer may have been lost with it.
+  if (initializer_ == id && initialized_.size() < options_.servers)
+    current_.actions.emplace_back(AskInitialWeights{id});
+  if (worker.phase == WorkerPhase::kJoined) worker.enter(WorkerPhase::kReady);
+  ask_for_initial_weights();
+  if (started()) {
+    enter(id);
+  } else {
+    try_start();
+  }
+  return finish();
+}
+
+void Coordinator::progressed(WorkerId id, const wire::Progress& progress) {
+  auto& worker = workers_[id];
+  worker.row.steps = progress.steps;
+  worker.row.loss = progress.loss;
+  worker.underway = progress.samples;
+}
+
+Actions Coordinator::gone(const wire::Member& member, bool lost, TimePoint now) {
+  begin(now);
+  if (member.role == Role::kObserver)
+    std::erase_if(observations_, [&](const Observation& o) { return o.member == member; });
+  if (member.role != Role::kWorker || member.index >= workers_.size()) return finish();
+  const WorkerId id{member.index};
+  auto& worker = workers_[id];
+  if (worker.has_ended()) return finish();
+  worker.enter(lost ? WorkerPhase::kLost : WorkerPhase::kLeft);
+  worker.underway = 0;  // it will not be pushed
+  if (initializer_ == id) initializer_.reset();
+  dispatch([&](strategy::Engine& engine, std::uint32_t) { return engine.remove(id); });
+  ask_for_initial_weights();
+  try_start();
+  answer_observers();
+  return finish();
+}
+
+Actions Coordinator::stop(TimePoint now) {
+  begin(now);
+  dispatch([](strategy::Engine& engine, std::uint32_t) { return engine.limit(engine.version()); });
+  return finish();
+}
+
+Actions Coordinator::tick(TimePoint now) {
+  begin(now);
+  const auto is_due = [&](const strategy::Engine& e) { return e.deadline() && *e.deadline() <= now; };
+  if (std::ranges::any_of(engines_, is_due))
+    dispatch([](strategy::Engine& engine, std::uint32_t) { return engine.tick(); });
+  return finish();
+}
+
+Actions Coordinator::finish() {
+  if (std::exchange(current_.updated, false)) current_.actions.emplace_back(UpdatesOrdered{});
+  return std::exchange(current_.actions, {});
+}
+
+// ---- pushes ----
+
+void Coordinator::hold(WorkerRecord& worker, ServerId server, Sequence sequence) {
+  if (sequence > worker.held) {
+    worker.held = sequence;
     worker.holders.clear();
   }
-  if (sequence < worker.holding) return;
+  if (sequence < worker.held) return;
   worker.holders.insert(server.value);
-  if (worker.holders.size() == options_.servers && !worker.counted && worker.push.sequence == sequence)
-    count_push(worker);
+  const bool is_everywhere = worker.holders.size() == options_.servers && worker.push.sequence == sequence;
+  if (is_everywhere && worker.push_state == PushState::kStaged) count_push(worker);
 }
 
-void Coordinator::count_push(Worker& worker) {
+void Coordinator::count_push(WorkerRecord& worker) {
+  if (worker.phase != WorkerPhase::kTraining) return;
   const auto push = worker.push;
-  if (!engines_[0].is_live(push.worker)) return;
-  worker.counted = true;
+  worker.push_state = PushState::kCounted;
   auto& row = worker.row;
   row.steps = push.steps;
   row.loss = push.loss;
@@ -156,180 +184,53 @@ void Coordinator::count_push(Worker& worker) {
   });
 }
 
-void Coordinator::pull(const wire::Member& member, const wire::Pull& pull) {
-  if (member.role != Role::kWorker) {
-    std::erase_if(observations_, [&](const Observation& o) { return o.member == member; });
-    observations_.push_back({member, pull});
-    answer_observers();
-    return;
-  }
-  auto& worker = workers_[member.index];
-  worker.pull_request = pull.request;
-  if (engines_[0].is_live({member.index})) {
-    // Its newest push is answered by the weights that it becomes part of, also where a server still lacks it.
-    const bool push_is_coming = worker.push.sequence != Sequence{} && !worker.counted;
-    if (push_is_coming) return;
-    dispatch([&](strategy::Engine& engine, std::uint32_t) { return engine.pull({member.index}); });
-    return;
-  }
-  // Asked before: the connection broke since, and the question or its answer may have been lost with it.
-  if (initializer_ == WorkerId{member.index} && initialized_.size() < options_.servers) {
-    outbox_.ask_initial_weights(*initializer_);
-  }
-  worker.ready = true;
-  ask_for_initial_weights();
-  if (started()) {
-    enter({member.index});
-  } else {
-    try_start();
-  }
-}
-
-void Coordinator::progressed(WorkerId id, const wire::Progress& progress) {
-  auto& worker = workers_[id.value];
-  worker.row.steps = progress.steps;
-  worker.row.loss = progress.loss;
-  worker.underway = progress.samples;
-}
+// ---- the start ----
 
 void Coordinator::ask_for_initial_weights() {
   if (resumed_ || initialized_.size() == options_.servers || initializer_) return;
   for (std::uint32_t i = 0; i < workers_.size(); ++i) {
-    if (!workers_[i].ready) continue;
+    if (workers_[{i}].phase != WorkerPhase::kReady) continue;
     initializer_ = WorkerId{i};
-    outbox_.ask_initial_weights(*initializer_);
+    current_.actions.emplace_back(AskInitialWeights{*initializer_});
     return;
   }
 }
 
 void Coordinator::try_start() {
   if (started() || initialized_.size() < options_.servers) return;
-  const bool complete = std::ranges::all_of(workers_, [](const Worker& w) {
-    return w.ready || w.row.state == WorkerState::kLeft || w.row.state == WorkerState::kLost;
-  });
-  if (!complete || std::ranges::none_of(workers_, &Worker::ready)) return;
+  const auto ready = workers_.count(WorkerPhase::kReady);
+  const auto ended = workers_.count(WorkerPhase::kLeft) + workers_.count(WorkerPhase::kLost);
+  if (ready == 0 || ready + ended < workers_.size()) return;
   for (std::uint32_t i = 0; i < workers_.size(); ++i) {
-    if (workers_[i].ready) enter({i});
+    if (workers_[{i}].phase == WorkerPhase::kReady) enter({i});
   }
   dispatch([](strategy::Engine& engine, std::uint32_t) { return engine.begin(); });
 }
 
 void Coordinator::enter(WorkerId id) {
+  workers_[id].enter(WorkerPhase::kTraining);
   dispatch([&](strategy::Engine& engine, std::uint32_t) { return engine.join(id); });
   dispatch([&](strategy::Engine& engine, std::uint32_t) { return engine.pull(id); });
 }
 
-void Coordinator::gone(const wire::Member& member, bool lost) {
-  if (member.role == Role::kObserver) {
-    std::erase_if(observations_, [&](const Observation& o) { return o.member == member; });
-    return;
-  }
-  if (member.role != Role::kWorker || member.index >= workers_.size()) return;
-  auto& worker = workers_[member.index];
-  if (worker.row.state == WorkerState::kLeft || worker.row.state == WorkerState::kLost) return;
-  worker.row.state = lost ? WorkerState::kLost : WorkerState::kLeft;
-  worker.ready = false;
-  worker.underway = 0;  // it will not be handed in
-  if (initializer_ == WorkerId{member.index}) initializer_.reset();
-  dispatch([&](strategy::Engine& engine, std::uint32_t) { return engine.remove({member.index}); });
-  ask_for_initial_weights();
-  try_start();
-  answer_observers();
-}
+// ---- decisions ----
 
-void Coordinator::stop() {
-  dispatch([](strategy::Engine& engine, std::uint32_t) { return engine.limit(engine.version()); });
-}
-
-void Coordinator::tick() {
-  const auto now = SteadyClock::now();
-  const auto is_due = [&](const strategy::Engine& e) { return e.deadline() && *e.deadline() <= now; };
-  if (std::ranges::none_of(engines_, is_due)) return;
-  dispatch([](strategy::Engine& engine, std::uint32_t) { return engine.tick(); });
-}
-
-std::vector<std::uint32_t> Coordinator::missing() const {
-  std::vector<std::uint32_t> ranks;
-  for (std::uint32_t i = 0; i < workers_.size() && !started(); ++i) {
-    const auto state = workers_[i].row.state;
-    if (!workers_[i].ready && state != WorkerState::kLeft && state != WorkerState::kLost) ranks.push_back(i);
-  }
-  return ranks;
-}
-
-bool Coordinator::finished() const {
-  return std::ranges::all_of(workers_, [](const Worker& w) {
-    return w.row.state == WorkerState::kLeft || w.row.state == WorkerState::kLost;
-  });
-}
-
-std::uint32_t Coordinator::lost_workers() const {
-  return static_cast<std::uint32_t>(
-      std::ranges::count(workers_, WorkerState::kLost, [](const Worker& w) { return w.row.state; }));
-}
-
-bool Coordinator::all_lost() const {
-  return lost_workers() == workers_.size();
-}
-
-std::vector<std::uint64_t> Coordinator::steps_done() const {
-  std::vector<std::uint64_t> steps;
-  for (const auto& worker : workers_) steps.push_back(worker.applied);
-  return steps;
-}
-
-std::vector<checkpoint::HighWaterMark> Coordinator::marks() const {
-  std::vector<checkpoint::HighWaterMark> marks;
-  for (std::uint32_t i = 0; i < workers_.size(); ++i) {
-    const auto& worker = workers_[i];
-    for (std::uint32_t g = 0; g < worker.marks.size(); ++g) {
-      if (worker.marks[g] != Sequence{}) marks.push_back({{i}, worker.incarnation, worker.marks[g], g});
-    }
-  }
-  return marks;
-}
-
-wire::StatusReport Coordinator::report() const {
-  wire::StatusReport report;
-  report.started = started();
-  report.finished = finished();
-  const auto& engine = engines_[0];
-  report.version = engine.version();
-  report.dropped_pushes = engine.dropped();
-  report.staleness_mean = engine.staleness().mean;
-  report.staleness_max = engine.staleness().max;
-  const auto &from = loss_marks_.front(), &to = loss_marks_.back();
-  if (to.samples > from.samples)
-    report.loss = (to.sum - from.sum) / static_cast<double>(to.samples - from.samples);
-  report.samples = loss_marks_.back().samples;
-  for (std::uint32_t i = 0; i < workers_.size(); ++i) {
-    auto& row = report.workers.emplace_back(workers_[i].row);
-    row.samples += workers_[i].underway;
-    const auto staleness = engine.staleness({i});
-    row.staleness_mean = staleness.mean;
-    row.staleness_max = staleness.max;
-  }
-  return report;
-}
-
-// Answers come last, behind the updates of every group: who goes on with an event sees all of it.
+// Answers come last, behind the updates of every group: a worker that continues sees all of an event.
 void Coordinator::dispatch(const Event& event) {
-  scheduled_ = version();
-  updated_ = false;
-  const auto carry_out_all = [&](std::uint32_t group, const std::vector<strategy::Decision>& decisions) {
-    for (const auto& decision : decisions) std::visit([&](const auto& d) { carry_out(group, d); }, decision);
+  current_.scheduled = version();
+  const auto decide_all = [&](std::uint32_t group, const std::vector<strategy::Decision>& decisions) {
+    for (const auto& decision : decisions) std::visit([&](const auto& d) { decide(group, d); }, decision);
   };
-  for (std::uint32_t g = 0; g < engines_.size(); ++g) carry_out_all(g, event(engines_[g], g));
+  for (std::uint32_t g = 0; g < engines_.size(); ++g) decide_all(g, event(engines_[g], g));
   for (std::uint32_t g = 1; engines_[0].exhausted() && g < engines_.size(); ++g) {
-    if (!engines_[g].exhausted()) carry_out_all(g, engines_[g].limit(engines_[g].version()));
+    if (!engines_[g].exhausted()) decide_all(g, engines_[g].limit(engines_[g].version()));
   }
   if (engines_.size() > 1) answer_observers();
   answer_released();
-  if (updated_) outbox_.settled();
 }
 
-void Coordinator::carry_out(std::uint32_t group, const strategy::Apply& apply) {
-  updated_ = true;
+void Coordinator::decide(std::uint32_t group, const strategy::Apply& apply) {
+  current_.updated = true;
   wire::ApplyOrder order{apply.before,
                          {},
                          apply.rule.kind,
@@ -337,67 +238,57 @@ void Coordinator::carry_out(std::uint32_t group, const strategy::Apply& apply) {
                          apply.rule.strength,
                          apply.accumulated,
                          group,
-                         group == 0 ? apply.before : scheduled_};
+                         group == 0 ? apply.before : current_.scheduled};
   for (const auto& merge : apply.merged) {
     order.contributions.push_back({merge.worker, merge.sequence, merge.factor});
-    workers_[merge.worker.value].marks[group] = merge.sequence;
+    workers_[merge.worker].marks[group] = merge.sequence;
   }
-  if (group > 0) return outbox_.order(order);
-  auto mark = loss_marks_.back();
-  if (apply.accumulated) {
-    mark.sum += accumulated_.sum;
-    mark.samples += accumulated_.samples;
-    accumulated_ = {};
-  }
+  current_.actions.emplace_back(Order(std::move(order)));
+  if (group > 0) return;
   for (const auto& merge : apply.merged) {
-    auto& worker = workers_[merge.worker.value];
-    const auto& push = worker.push;
-    worker.applied = push.steps.value;
-    mark.sum += static_cast<double>(push.loss) * push.samples;
-    mark.samples += push.samples;
+    auto& worker = workers_[merge.worker];
+    worker.applied = worker.push.steps;
+    loss_.add(worker.push);
   }
-  loss_marks_.push_back(mark);
-  if (loss_marks_.size() > options_.loss_window + 1) loss_marks_.pop_front();
-  outbox_.order(order);
+  loss_.close_update();
   ordered_ = {apply.before.value + 1};
   // Right behind the update, so that an observer gets exactly the version it asked for; behind the updates of
   // other groups, where there are any.
   if (engines_.size() == 1) answer_observers();
 }
 
-void Coordinator::carry_out(std::uint32_t group, const strategy::Accumulate& accumulate) {
-  CAPSTAN_CHECK(engines_.size() == 1, "no strategy of groups folds");
-  auto& worker = workers_[accumulate.worker.value];
+void Coordinator::decide(std::uint32_t group, const strategy::Accumulate& accumulate) {
+  CAPSTAN_CHECK(engines_.size() == 1, "no strategy of groups accumulates");
+  auto& worker = workers_[accumulate.worker];
   worker.marks[group] = accumulate.sequence;
-  worker.applied = worker.push.steps.value;
-  accumulated_.sum += static_cast<double>(worker.push.loss) * worker.push.samples;
-  accumulated_.samples += worker.push.samples;
-  outbox_.order(
-      wire::AccumulateOrder{{accumulate.worker, accumulate.sequence, accumulate.factor}, accumulate.first});
+  worker.applied = worker.push.steps;
+  loss_.add(worker.push);
+  current_.actions.emplace_back(Order(
+      wire::AccumulateOrder{{accumulate.worker, accumulate.sequence, accumulate.factor}, accumulate.first}));
 }
 
-void Coordinator::carry_out(std::uint32_t group, const strategy::Drop& drop) {
-  workers_[drop.worker.value].marks[group] = drop.sequence;
-  outbox_.order(wire::DropOrder{drop.worker, drop.sequence, group});
+void Coordinator::decide(std::uint32_t group, const strategy::Drop& drop) {
+  workers_[drop.worker].marks[group] = drop.sequence;
+  current_.actions.emplace_back(Order(wire::DropOrder{drop.worker, drop.sequence, group}));
 }
 
-void Coordinator::carry_out(std::uint32_t group, const strategy::Release& release) {
-  auto& worker = workers_[release.worker.value];
+void Coordinator::decide(std::uint32_t group, const strategy::Release& release) {
+  auto& worker = workers_[release.worker];
   if (group == 0) worker.became = release.applied;
   worker.released[group] = true;
-  if (std::ranges::all_of(worker.released, std::identity())) released_.push_back(release.worker);
+  if (std::ranges::all_of(worker.released, std::identity())) current_.released.push_back(release.worker);
 }
 
 void Coordinator::answer_released() {
-  std::ranges::sort(released_);  // by rank
-  for (const auto id : std::exchange(released_, {})) {
-    auto& worker = workers_[id.value];
+  std::ranges::sort(current_.released);  // by rank
+  for (const auto id : std::exchange(current_.released, {})) {
+    auto& worker = workers_[id];
     worker.released.assign(engines_.size(), false);
     worker.given = versions();
     ++pulls_;
     const auto request = worker.pull_request.value_or(worker.push.sequence.value);
-    outbox_.order(wire::DeliverOrder{{Role::kWorker, id.value},
-                                     {request, version(), worker.became, engines_[0].exhausted()}});
+    current_.actions.emplace_back(Order(wire::DeliverOrder{
+        {Role::kWorker, id.value}, {request, version(), worker.became, engines_[0].exhausted()}}));
   }
 }
 
@@ -405,7 +296,8 @@ void Coordinator::answer_observers() {
   if (initialized_.size() < options_.servers) return;
   std::erase_if(observations_, [&](const Observation& o) {
     if (ordered_ < o.pull.at_least && !finished()) return false;
-    outbox_.order(wire::DeliverOrder{o.member, {o.pull.request, ordered_, {}, finished()}});
+    current_.actions.emplace_back(
+        Order(wire::DeliverOrder{o.member, {o.pull.request, ordered_, {}, finished()}}));
     return true;
   });
 }

@@ -1,0 +1,154 @@
+#include "capstan/server/follower.h"
+
+#include <fmt/format.h>
+#include <spdlog/logger.h>
+
+#include "capstan/base/user_error.h"
+
+namespace capstan::server {
+
+Follower::Follower(const RoleContext& context, const FollowerOptions& options)
+    : context_(context),
+      pauses_(MemberTable::kTick, context.loop.now()),
+      leader_(context.loop, options.link, options.connect, *this) {
+  leader_.open(context.loop.now() + options.join_timeout);
+}
+
+// ---- members ----
+
+Result<wire::Member> Follower::admit(const wire::Join& join) {
+  auto& shard = context_.shard;
+  if (!leader_.is_joined()) return Status::unavailable("this server has not reached the first one yet");
+  const bool is_worker = join.role == wire::Role::kWorker;
+  if (!join.index || join.role == wire::Role::kServer || (is_worker && *join.index >= shard.terms().workers))
+    return Status::refused("join the first server first: it gives out the places");
+  const wire::Member member{join.role, *join.index};
+  if (!is_worker) return member;
+  const auto layout = wire::from_wire(join.layout);
+  if (!layout) return layout.status();
+  if (auto bad = shard.check_layout(*layout); !bad.is_ok()) return bad;
+  const auto known = context_.members.incarnation(member.index);
+  if (known && *known != join.incarnation)
+    return Status::unavailable("this server has not heard yet that the worker before is lost");
+  if (!shard.has_layout()) {
+    if (auto bad = shard.set_layout(*layout); !bad.is_ok()) return bad;
+    context_.lifecycle.enter(Phase::kAwaitingWeights);
+  }
+  return member;
+}
+
+void Follower::initialized() {
+  leader_.send(wire::Initialized{});
+}
+
+void Follower::pushed(const wire::Push& push) {
+  leader_.send(wire::Staged{push.worker, push.incarnation, push.sequence});
+}
+
+transport::Placement Follower::place(const wire::Member&, const wire::Message&, std::size_t) {
+  return transport::Placement::refuse();
+}
+
+Status Follower::take(const wire::Member&, const wire::Message& message) {
+  return Status::malformed(fmt::format("a {} at a server that does not lead", wire::name_of(message)));
+}
+
+// The leader answers with its own Gone, in turn with its orders.
+void Follower::lost(const wire::Member& member, Incarnation incarnation, const Status&) {
+  if (member.role == wire::Role::kWorker) leader_.send(wire::Gone{member, incarnation, true});
+}
+
+void Follower::tick() {
+  leader_.beat(!pauses_.was_paused(context_.loop.now()));
+}
+
+// ---- the leader ----
+
+wire::Join Follower::make_join() {
+  wire::Join join;
+  join.role = wire::Role::kServer;
+  return join;
+}
+
+transport::Placement Follower::on_payload(cluster::Link&, const wire::Message&, std::size_t) {
+  return transport::Placement::refuse();  // orders have no payload
+}
+
+void Follower::on_joined(cluster::Link& link, std::optional<transport::Segment>, bool) {
+  try {
+    context_.shard.set_terms(terms_of(link.joined()));
+    const auto& terms = context_.shard.terms();
+    context_.loop.allow_spinning(terms.workers + terms.servers);
+    if (terms.checkpoint.empty()) return context_.lifecycle.enter(Phase::kAwaitingModel);
+    load_checkpoint();
+  } catch (const UserError& error) {
+    context_.log->error("cannot begin as the leader says: {}", error.what());
+    context_.lifecycle.end(Outcome::kCheckpointUnreadable);
+  }
+}
+
+// Off the loop: the leader would take a server that is silent while it reads a large model for lost.
+void Follower::load_checkpoint() {
+  auto& shard = context_.shard;
+  const std::filesystem::path folder = shard.terms().checkpoint;
+  auto manifest = checkpoint::read_manifest(folder);
+  if (manifest.state != shard.state_names())
+    throw UserError(fmt::format("{} was made with optimizer {}, which has other state", folder.string(),
+                                manifest.optimizer));
+  const auto marks = manifest.marks_of(shard.spec().group_names());
+  if (const auto bad = shard.set_layout(FlatLayout(manifest.parameters), marks); !bad.is_ok())
+    throw UserError(bad.message());
+  context_.lifecycle.enter(Phase::kLoadingCheckpoint);
+  context_.writer.background().post(
+      [folder, manifest = std::move(manifest), range = shard.range(), arrays = shard.arrays()] {
+        checkpoint::load(folder, manifest, range, arrays);
+      },
+      [this](const std::string& error) {
+        if (!error.empty()) {
+          context_.log->error("cannot begin from the checkpoint: {}", error);
+          return context_.lifecycle.end(Outcome::kCheckpointUnreadable);
+        }
+        if (!context_.lifecycle.is_open()) return;
+        context_.shard.set_initialized();
+        context_.lifecycle.enter(Phase::kServing);
+        initialized();
+      });
+}
+
+void Follower::on_message(cluster::Link& link, const wire::Message& message) {
+  const auto status = execute(message);
+  if (status.is_ok()) return;
+  link.close();
+  on_lost(link, status.within("it gave an order that cannot be executed"));
+}
+
+Status Follower::execute(const wire::Message& message) {
+  auto& shard = context_.shard;
+  if (const auto* apply = std::get_if<wire::ApplyOrder>(&message)) return shard.execute(*apply);
+  if (const auto* accumulate = std::get_if<wire::AccumulateOrder>(&message))
+    return shard.execute(*accumulate);
+  if (const auto* drop = std::get_if<wire::DropOrder>(&message)) return shard.execute(*drop);
+  if (const auto* deliver = std::get_if<wire::DeliverOrder>(&message)) return shard.execute(*deliver);
+  if (const auto* save = std::get_if<wire::CheckpointOrder>(&message)) {
+    if (!shard.is_initialized()) return Status::malformed("a checkpoint before there are weights");
+    context_.writer.write(*save, false, [this](const auto& written) { leader_.send(written); });
+  } else if (const auto* gone = std::get_if<wire::Gone>(&message)) {
+    // The connection first: a payload may still be on its way into the worker's memory.
+    context_.members.forget(gone->member.index, gone->incarnation, gone->lost);
+    if (shard.has_layout()) shard.staging().forget({gone->member.index}, gone->incarnation);
+  } else if (std::holds_alternative<wire::StopRequest>(message)) {
+    leader_.expect_end();
+    context_.lifecycle.drain(Outcome::kFinished);
+  } else {
+    return Status::malformed(fmt::format("a {}", wire::name_of(message)));
+  }
+  return Status::ok();
+}
+
+void Follower::on_lost(cluster::Link&, Status why) {
+  if (!context_.lifecycle.is_open()) return;
+  context_.log->error("the first server is lost: {}", why.message());
+  context_.lifecycle.end(Outcome::kLeaderLost);
+}
+
+}  // namespace capstan::server

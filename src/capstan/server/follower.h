@@ -1,0 +1,51 @@
+#pragma once
+
+#include "capstan/cluster/link.h"
+#include "capstan/cluster/pause_detector.h"
+#include "capstan/server/role.h"
+
+namespace capstan::server {
+
+struct FollowerOptions {
+  cluster::Link::Options link;
+  cluster::Link::Connect connect;  // to the leader, which may still be starting
+  Duration join_timeout = std::chrono::seconds(120);
+};
+
+// A server that takes the terms of the job and its orders from the leader, and tells the leader what it
+// holds. An order that cannot be executed ends the link, and so this server. Owned by the server's loop; not
+// thread-safe.
+class Follower final : public Role, private cluster::Link::Events {
+ public:
+  Follower(const RoleContext& context, const FollowerOptions& options);
+
+  Result<wire::Member> admit(const wire::Join& join) override;
+  void joined(const wire::Member&, bool) override {}
+  void initialized() override;
+  void pushed(const wire::Push& push) override;
+  transport::Placement place(const wire::Member&, const wire::Message&, std::size_t) override;
+  Status take(const wire::Member& member, const wire::Message& message) override;
+  // A worker says it to every server; the leader's word counts.
+  void left(std::uint32_t, Incarnation) override {}
+  void lost(const wire::Member& member, Incarnation incarnation, const Status& why) override;
+  void tick() override;
+  void stop() override {}
+  void ended(Outcome) override {}
+  wire::StatusReport status() const override { return {}; }
+
+ private:
+  wire::Join make_join() override;
+  transport::Placement on_payload(cluster::Link&, const wire::Message&, std::size_t) override;
+  void on_message(cluster::Link& link, const wire::Message& message) override;
+  void on_joined(cluster::Link& link, std::optional<transport::Segment>, bool again) override;
+  void on_lost(cluster::Link& link, Status why) override;
+
+  Status execute(const wire::Message& message);
+  void load_checkpoint();
+
+  const RoleContext context_;
+  cluster::PauseDetector pauses_;
+  cluster::Link leader_;  // last: it calls back while it is opened
+};
+
+}  // namespace capstan::server

@@ -1,0 +1,166 @@
+// What a job begins with: its terms, a checkpoint, the model and data of its workers; and what a checkpoint
+// says of them.
+
+#include <filesystem>
+
+#include <fmt/format.h>
+#include <spdlog/logger.h>
+
+#include "capstan/base/user_error.h"
+#include "capstan/server/leader.h"
+
+namespace capstan::server {
+namespace {
+
+wire::LocalOptimizer local_optimizer(const optimizer::Options& o, const optimizer::Schedule& s) {
+  wire::LocalOptimizer message{std::string(optimizer::name(o.kind)), {}, s.text(), s.warmup, s.total};
+  optimizer::visit_options(
+      [&](const optimizer::OptionInfo& option, const auto& value) {
+        message.options.push_back({std::string(option.name), static_cast<double>(value)});
+      },
+      o);
+  return message;
+}
+
+Result<FlatLayout> buffers_of(const wire::Join& join) {
+  return join.buffers.empty() ? FlatLayout() : wire::from_wire(join.buffers);
+}
+
+std::string listed(const std::vector<std::string>& names) {
+  return names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", "));
+}
+
+}  // namespace
+
+Leader::Leader(const RoleContext& context, LeaderOptions options)
+    : context_(context),
+      options_(std::move(options)),
+      coordinator_(options_.job),
+      opened_at_(context.loop.now()) {
+  context_.shard.set_terms(make_terms());
+  context_.loop.allow_spinning(options_.job.workers + options_.job.servers);
+  // First: what does not fit must not set the checkpoints of a run aside.
+  if (options_.resume) load_checkpoint(*options_.resume);
+  if (options_.checkpoints.is_on()) {
+    checkpoints_.emplace(options_.checkpoints, context_.shard.terms().start, context_.loop, buffers_,
+                         context_.writer, [this] { checkpoint_done(); });
+    checkpoint::mark_running(options_.checkpoints.run);
+  }
+}
+
+JobTerms Leader::make_terms() const {
+  const auto spec = strategy::parse_strategy_spec(options_.job.strategy, options_.job.workers);
+  JobTerms terms;
+  terms.strategy = spec.spelling();
+  terms.workers = options_.job.workers;
+  terms.servers = options_.job.servers;
+  terms.in_place = spec.workers_idle_during_update();
+  if (options_.resume) {
+    terms.start = options_.resume->manifest.version;
+    terms.segments = options_.resume->manifest.segments;
+    terms.checkpoint = std::filesystem::absolute(options_.resume->folder).string();
+  }
+  if (spec.first->local_steps().uses_local_steps())
+    terms.local = local_optimizer(options_.optimizer, options_.schedule);
+  return terms;
+}
+
+// Reads off the loop, so that clients can connect meanwhile; no worker starts before all servers have
+// weights.
+void Leader::load_checkpoint(const checkpoint::Found& from) {
+  auto& shard = context_.shard;
+  const auto& manifest = from.manifest;
+  const auto names = shard.state_names();
+  if (manifest.state != names) {
+    throw UserError(fmt::format("{} was made with optimizer {} (state: {}); optimizer {} here has state: {}",
+                                from.folder.string(), manifest.optimizer, listed(manifest.state),
+                                optimizer::name(options_.optimizer.kind), listed(names)));
+  }
+  const auto groups = shard.spec().group_names();
+  if (const auto bad = shard.set_layout(FlatLayout(manifest.parameters), manifest.marks_of(groups));
+      !bad.is_ok())
+    throw UserError(bad.message());
+  if (manifest.samples > 0) data_ = wire::DataSource{manifest.samples, manifest.seed, 0};
+  if (!manifest.buffers.empty())
+    buffers_.restore(FlatLayout(manifest.buffers), checkpoint::load_buffers(from.folder, manifest));
+  coordinator_.resume(manifest.versions_of(groups), manifest.marks_of(groups));
+  context_.lifecycle.enter(Phase::kLoadingCheckpoint);
+  context_.writer.background().post(
+      [from, range = shard.range(), arrays = shard.arrays()] {
+        checkpoint::load(from.folder, from.manifest, range, arrays);
+      },
+      [this](const std::string& error) {
+        if (!error.empty()) {
+          context_.log->error("cannot begin from the checkpoint: {}", error);
+          return context_.lifecycle.end(Outcome::kCheckpointUnreadable);
+        }
+        context_.shard.set_initialized();
+        if (context_.lifecycle.phase() == Phase::kLoadingCheckpoint)
+          context_.lifecycle.enter(Phase::kServing);
+        initialized();
+      });
+}
+
+Result<wire::Member> Leader::admit(const wire::Join& join) {
+  auto& shard = context_.shard;
+  if (join.role != wire::Role::kWorker) return coordinator_.admit(join.role, join.index, join.incarnation);
+  if (context_.lifecycle.phase() >= Phase::kSavingLast) return Status::refused("this job has ended");
+  const auto layout = wire::from_wire(join.layout);
+  if (!layout) return layout.status();
+  if (auto bad = shard.check_layout(*layout); !bad.is_ok()) return bad;
+  if (auto bad = check_data(join); !bad.is_ok()) return bad;
+  const auto member = coordinator_.admit(join.role, join.index, join.incarnation);
+  if (!member) return member;
+  if (!shard.has_layout()) {
+    if (auto bad = shard.set_layout(*layout); !bad.is_ok()) {
+      run(coordinator_.gone(*member, true, context_.loop.now()));
+      return bad;
+    }
+    context_.lifecycle.enter(Phase::kAwaitingWeights);
+  }
+  // Only now: a worker that is refused must not decide what the job trains on.
+  buffers_.agree(*buffers_of(join));
+  data_ = join.data;
+  return member;
+}
+
+// Workers of one job share one training set; a checkpoint's position is a position in the same one.
+Status Leader::check_data(const wire::Join& join) const {
+  const auto buffers = buffers_of(join);
+  if (!buffers) return buffers.status();
+  if (const auto difference = buffers_.difference(*buffers); !difference.empty())
+    return Status::refused("the worker's buffers differ from the job's (here): " + difference);
+  auto data = data_.value_or(join.data);
+  if (data.batch == 0) data.batch = join.data.batch;
+  if (data == join.data) return Status::ok();
+  const auto text = [](const wire::DataSource& d) {
+    return fmt::format("{} samples, batch size {}, seed {}", d.samples, d.batch, d.seed);
+  };
+  return Status::refused(
+      fmt::format("the worker's data differ: the job has {}; the worker {}", text(data), text(join.data)));
+}
+
+checkpoint::Manifest Leader::manifest() const {
+  const auto& shard = context_.shard;
+  checkpoint::Manifest m;
+  m.version = coordinator_.version();
+  m.parameters = shard.layout().tensors();
+  m.strategy = shard.terms().strategy;
+  m.optimizer = std::string(optimizer::name(options_.optimizer.kind));
+  m.state = shard.state_names();
+  m.schedule = options_.schedule.text();
+  m.learning_rate = shard.optimizer().learning_rate(m.version);
+  if (data_) m.samples = data_->samples, m.seed = data_->seed;
+  m.trained_samples =
+      (options_.resume ? options_.resume->manifest.trained_samples : 0) + coordinator_.report().samples;
+  m.segments = shard.terms().segments;
+  if (data_ && data_->batch > 0) m.segments.push_back({data_->batch, coordinator_.steps_done()});
+  m.marks = coordinator_.marks();
+  const auto versions = coordinator_.versions();
+  const auto names = shard.spec().group_names();
+  for (std::size_t g = 0; shard.groups() > 1 && g < names.size(); ++g)
+    m.groups.push_back({names[g], versions[g]});
+  return m;
+}
+
+}  // namespace capstan::server

@@ -1,0 +1,218 @@
+#include "capstan/server/member_table.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <spdlog/logger.h>
+
+namespace capstan::server {
+namespace {
+
+constexpr std::uint64_t kTicksPerHeartbeat = 2;
+constexpr std::size_t kMaxStrangers = 64;  // connections that have not joined
+
+}  // namespace
+
+using wire::Role;
+
+std::string describe(const wire::Member& member) {
+  constexpr const char* kRoles[] = {"worker", "observer", "server"};
+  return fmt::format("{} {}", kRoles[static_cast<int>(member.role)], member.index);
+}
+
+Peer::Peer(std::unique_ptr<transport::Connection> connection, const cluster::Token& token, TimePoint now,
+           Events& events)
+    : events_(events),
+      opened_at_(now),
+      channel_(cluster::Channel::Side::kAccepting, std::move(connection), token, *this) {}
+
+transport::Placement Peer::on_payload(cluster::Channel&, const wire::Message& message, std::size_t bytes) {
+  return member_ ? events_.on_payload(*this, message, bytes) : transport::Placement::refuse();
+}
+
+void Peer::on_message(cluster::Channel&, cluster::Arrival arrival) {
+  if (const auto* join = std::get_if<wire::Join>(&arrival.message)) {
+    if (member_) return channel_.end(Status::malformed("a second Join"));
+    return events_.on_join(*this, *join);
+  }
+  if (!member_)
+    return channel_.end(Status::malformed(fmt::format("a {} before Join", wire::name_of(arrival.message))));
+  events_.on_message(*this, std::move(arrival));
+}
+
+MemberTable::MemberTable(transport::EventLoop& loop, Options options, std::shared_ptr<spdlog::logger> log,
+                         Events& events)
+    : loop_(loop),
+      options_(std::move(options)),
+      log_(std::move(log)),
+      events_(events),
+      pauses_(kTick, loop.now()) {}
+
+void MemberTable::accept(std::unique_ptr<transport::Connection> connection) {
+  bound_strangers();
+  Peer::Events& events = *this;
+  peers_.push_back(std::make_unique<Peer>(std::move(connection), options_.token, loop_.now(), events));
+}
+
+// The oldest stranger goes first, but none that has proved to know the token while another has not.
+void MemberTable::bound_strangers() {
+  std::size_t strangers = 0;
+  Peer *oldest = nullptr, *oldest_untrusted = nullptr;
+  for (const auto& peer : peers_) {
+    if (peer->channel().has_ended() || peer->member()) continue;
+    ++strangers;
+    if (!oldest) oldest = peer.get();
+    if (!oldest_untrusted && !peer->channel().is_trusted()) oldest_untrusted = peer.get();
+  }
+  if (strangers < kMaxStrangers) return;
+  (oldest_untrusted ? oldest_untrusted : oldest)
+      ->channel()
+      .end(Status::timeout("too many connections that have not joined"));
+}
+
+void MemberTable::bind(Peer& peer, const wire::Member& member, Incarnation incarnation) {
+  if (auto* old = find(member)) old->channel().close();  // its end was not noticed yet
+  peer.set_member(member);
+  connected_[member] = &peer;
+  log_->debug("{} joined from {}", describe(member), peer.channel().peer());
+  if (member.role != Role::kWorker) return;
+  const auto known = workers_.find(member.index);
+  // One that is leaving comes back only to hear that its leave is confirmed.
+  if (known != workers_.end() && known->second.incarnation == incarnation &&
+      known->second.state == WorkerState::kLeaving)
+    return;
+  workers_[member.index] = {incarnation};
+}
+
+void MemberTable::dismiss(Peer& peer) {
+  const auto member = *peer.member();
+  peer.channel().send(wire::Leave{});
+  peer.channel().close();
+  connected_.erase(member);
+  if (const auto worker = workers_.find(member.index); worker != workers_.end())
+    worker->second.state = WorkerState::kLeaving;
+}
+
+void MemberTable::forget(std::uint32_t rank, Incarnation incarnation, bool lost) {
+  const auto worker = workers_.find(rank);
+  if (worker == workers_.end() || worker->second.incarnation != incarnation) return;
+  workers_.erase(worker);  // first, so that the end of its connection finds nothing
+  auto* peer = find({Role::kWorker, rank});
+  if (!peer) return;
+  connected_.erase(*peer->member());
+  if (lost) return peer->channel().refuse("the other parts of the job consider this worker lost");
+  peer->channel().send(wire::Leave{});
+  peer->channel().close();
+}
+
+void MemberTable::close() {
+  for (const auto& peer : peers_) peer->channel().close();
+}
+
+Peer* MemberTable::find(const wire::Member& member) {
+  const auto found = connected_.find(member);
+  return found == connected_.end() ? nullptr : found->second;
+}
+
+void MemberTable::send(const wire::Member& member, const wire::Message& message) {
+  if (auto* peer = find(member)) peer->channel().send(message);
+}
+
+void MemberTable::broadcast(Role role, const wire::Message& message) {
+  for (const auto& [member, peer] : connected_) {
+    if (member.role == role) peer->channel().send(message);
+  }
+}
+
+bool MemberTable::has(Role role) const {
+  return std::ranges::any_of(connected_, [&](const auto& entry) { return entry.first.role == role; });
+}
+
+std::optional<Incarnation> MemberTable::incarnation(std::uint32_t rank) const {
+  const auto worker = workers_.find(rank);
+  return worker == workers_.end() ? std::optional<Incarnation>() : worker->second.incarnation;
+}
+
+bool MemberTable::takes_part(const wire::Member& member) const {
+  if (member.role != Role::kWorker) return true;
+  const auto worker = workers_.find(member.index);
+  return worker != workers_.end() && worker->second.state != WorkerState::kLeaving;
+}
+
+transport::Placement MemberTable::on_payload(Peer& peer, const wire::Message& message, std::size_t bytes) {
+  const auto& member = *peer.member();
+  return takes_part(member) ? events_.on_payload(member, message, bytes) : transport::Placement::refuse();
+}
+
+void MemberTable::on_message(Peer& peer, cluster::Arrival arrival) {
+  if (!takes_part(*peer.member()) && !std::holds_alternative<wire::Leave>(arrival.message))
+    return peer.channel().refuse(fmt::format("a {} after leaving", wire::name_of(arrival.message)));
+  events_.on_message(peer, std::move(arrival));
+}
+
+void MemberTable::on_end(Peer& peer, Status why) {
+  if (!peer.member()) {
+    log_->debug("{}: {}", peer.channel().peer(), why.message());
+    return;
+  }
+  const auto member = *peer.member();
+  if (find(member) != &peer) return;
+  connected_.erase(member);
+  if (member.role != Role::kWorker) return events_.on_lost(member, {}, why);
+  const auto worker = workers_.find(member.index);
+  if (worker == workers_.end() || worker->second.state == WorkerState::kLeaving) return;
+  worker->second.state = WorkerState::kBroken;
+  worker->second.broken_at = loop_.now();
+  // On one host a connection ends only with its process; a network may come back.
+  const bool may_return = why.code() == StatusCode::kClosed && !peer.channel().shares_memory();
+  if (!may_return) lose_worker(member.index, why);
+}
+
+void MemberTable::lose_worker(std::uint32_t rank, const Status& why) {
+  log_->warn("worker {} is lost: {}", rank, why.message());
+  auto& worker = workers_.at(rank);
+  worker.state = WorkerState::kLost;
+  events_.on_lost({Role::kWorker, rank}, worker.incarnation, why);
+}
+
+void MemberTable::tick() {
+  const auto now = loop_.now();
+  if (!pauses_.was_paused(now)) check_silence(now);
+  give_up_broken(now);
+  // Unasked: a client whose own heartbeats wait behind a long payload must hear from this server all the
+  // same.
+  if (++ticks_ % kTicksPerHeartbeat == 0) {
+    for (const auto& [member, peer] : connected_) peer->channel().send(wire::Heartbeat{});
+  }
+  std::erase_if(peers_, [](const auto& peer) { return peer->channel().has_ended(); });
+}
+
+void MemberTable::check_silence(TimePoint now) {
+  for (const auto& peer : peers_) {
+    auto& channel = peer->channel();
+    if (channel.has_ended()) continue;
+    if (!peer->member()) {
+      // From the opening, not from the last byte: a peer that sends a byte now and then gets no more time.
+      if (now - peer->opened_at() > options_.handshake)
+        channel.refuse(fmt::format("no Join within {:g} s", seconds(options_.handshake)));
+      continue;
+    }
+    const bool observes = peer->member()->role == Role::kObserver;
+    if (channel.is_silent(now, observes ? options_.observer_silence : options_.silence))
+      channel.refuse(fmt::format("no heartbeat for {:.1f} s", seconds(now - channel.last_heard())));
+  }
+}
+
+void MemberTable::give_up_broken(TimePoint now) {
+  std::vector<std::uint32_t> given_up;
+  for (const auto& [rank, worker] : workers_) {
+    if (worker.state == WorkerState::kBroken && now - worker.broken_at >= options_.reconnect)
+      given_up.push_back(rank);
+  }
+  for (const auto rank : given_up) {
+    if (workers_.contains(rank))
+      lose_worker(rank, Status::closed("its connection broke and did not come back"));
+  }
+}
+
+}  // namespace capstan::server

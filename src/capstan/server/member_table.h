@@ -1,0 +1,135 @@
+#pragma once
+
+#include <list>
+#include <map>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "capstan/cluster/channel.h"
+#include "capstan/cluster/pause_detector.h"
+#include "capstan/transport/event_loop.h"
+
+namespace spdlog {
+class logger;
+}
+
+namespace capstan::server {
+
+// "worker 2", "observer 0", "server 1".
+std::string describe(const wire::Member& member);
+
+// One connection to a server; it belongs to a member of the job once that has joined. Owned by the table.
+class Peer final : private cluster::Channel::Events {
+ public:
+  class Events {
+   public:
+    virtual ~Events() = default;
+    virtual void on_join(Peer& peer, const wire::Join& join) = 0;
+    virtual transport::Placement on_payload(Peer& peer, const wire::Message& message, std::size_t bytes) = 0;
+    virtual void on_message(Peer& peer, cluster::Arrival arrival) = 0;
+    virtual void on_end(Peer& peer, Status why) = 0;
+  };
+
+  Peer(std::unique_ptr<transport::Connection> connection, const cluster::Token& token, TimePoint now,
+       Events& events);
+
+  cluster::Channel& channel() { return channel_; }
+  const std::optional<wire::Member>& member() const { return member_; }
+  void set_member(const wire::Member& member) { member_ = member; }
+  TimePoint opened_at() const { return opened_at_; }
+
+ private:
+  void on_trusted(cluster::Channel&) override {}
+  transport::Placement on_payload(cluster::Channel&, const wire::Message& message,
+                                  std::size_t bytes) override;
+  void on_message(cluster::Channel&, cluster::Arrival arrival) override;
+  void on_end(cluster::Channel&, Status why) override { events_.on_end(*this, std::move(why)); }
+
+  Events& events_;
+  const TimePoint opened_at_;
+  std::optional<wire::Member> member_;
+  cluster::Channel channel_;  // last: it calls back while it is made
+};
+
+// Who is connected to this server, and which worker's connection is broken since when. Bounds the number of
+// peers that have not joined. Owned by the server's loop; not thread-safe.
+class MemberTable final : private Peer::Events {
+ public:
+  struct Options {
+    cluster::Token token;
+    Duration handshake = std::chrono::seconds(5);          // from connecting to Join
+    Duration silence = std::chrono::milliseconds(1500);    // a member silent for so long is lost
+    Duration observer_silence = std::chrono::seconds(60);  // an observer delays no update, and may be busy
+    Duration reconnect = std::chrono::milliseconds(1000);  // a broken connection may come back within this
+  };
+
+  // Only peers that have proved to know the token are passed on. Payloads and messages are those of members.
+  class Events {
+   public:
+    virtual ~Events() = default;
+    virtual void on_join(Peer& peer, const wire::Join& join) = 0;
+    virtual transport::Placement on_payload(const wire::Member& member, const wire::Message& message,
+                                            std::size_t bytes) = 0;
+    virtual void on_message(Peer& peer, cluster::Arrival arrival) = 0;
+    // For good. Workers stay in the table until forget().
+    virtual void on_lost(const wire::Member& member, Incarnation incarnation, const Status& why) = 0;
+  };
+
+  MemberTable(transport::EventLoop& loop, Options options, std::shared_ptr<spdlog::logger> log,
+              Events& events);
+
+  void accept(std::unique_ptr<transport::Connection> connection);
+
+  // This peer is that member from now on; an earlier connection of the same member is closed.
+  void bind(Peer& peer, const wire::Member& member, Incarnation incarnation);
+  // Confirms a worker's leave. It stays known as leaving until forget().
+  void dismiss(Peer& peer);
+  // Ends what is left of a worker's incarnation: a lost one is told so.
+  void forget(std::uint32_t rank, Incarnation incarnation, bool lost);
+
+  // Ends all connections: the memory that they read from and write to is free then.
+  void close();
+
+  Peer* find(const wire::Member& member);  // null while its connection is broken
+  void send(const wire::Member& member, const wire::Message& message);
+  void broadcast(wire::Role role, const wire::Message& message);
+  bool has(wire::Role role) const;                                   // one of them is connected
+  std::optional<Incarnation> incarnation(std::uint32_t rank) const;  // of a worker that is known
+  bool takes_part(const wire::Member& member) const;                 // false for a worker that has left
+
+  // Checks silence, gives up broken connections, sends heartbeats. Once per interval.
+  static constexpr auto kTick = std::chrono::milliseconds(100);
+  void tick();
+
+ private:
+  // kConnected ⇄ kBroken → kLost; kConnected → kLost; kConnected → kLeaving. The last two wait for forget().
+  enum class WorkerState { kConnected, kBroken, kLost, kLeaving };
+  struct Worker {
+    Incarnation incarnation;
+    WorkerState state = WorkerState::kConnected;
+    TimePoint broken_at = {};
+  };
+
+  void on_join(Peer& peer, const wire::Join& join) override { events_.on_join(peer, join); }
+  transport::Placement on_payload(Peer& peer, const wire::Message& message, std::size_t bytes) override;
+  void on_message(Peer& peer, cluster::Arrival arrival) override;
+  void on_end(Peer& peer, Status why) override;
+
+  void bound_strangers();
+  void check_silence(TimePoint now);
+  void give_up_broken(TimePoint now);
+  void lose_worker(std::uint32_t rank, const Status& why);
+
+  transport::EventLoop& loop_;
+  const Options options_;
+  const std::shared_ptr<spdlog::logger> log_;
+  Events& events_;
+  std::list<std::unique_ptr<Peer>> peers_;   // in the order of connecting
+  std::map<wire::Member, Peer*> connected_;  // members
+  std::map<std::uint32_t, Worker> workers_;  // by rank
+  cluster::PauseDetector pauses_;
+  std::uint64_t ticks_ = 0;
+};
+
+}  // namespace capstan::server

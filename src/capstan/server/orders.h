@@ -1,0 +1,12 @@
+#pragma once
+
+#include <variant>
+
+#include "capstan/wire/messages.h"
+
+namespace capstan::server {
+
+// What every server of a job does next, in the order in which the leader gives it.
+using Order = std::variant<wire::ApplyOrder, wire::AccumulateOrder, wire::DropOrder, wire::DeliverOrder>;
+
+}  // namespace capstan::server

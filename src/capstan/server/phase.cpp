@@ -1,0 +1,77 @@
+#include "capstan/server/phase.h"
+
+#include <algorithm>
+#include <initializer_list>
+#include <utility>
+
+#include "capstan/base/check.h"
+
+namespace capstan::server {
+namespace {
+
+using enum Phase;
+
+struct Row {
+  Phase from;
+  const char* name;
+  std::initializer_list<Phase> to;
+};
+
+// A job may end in any phase: its workers, its leader or a follower may be lost before it has begun.
+const Row kTransitions[] = {
+    {kSeekingLeader, "seeking the leader", {kLoadingCheckpoint, kAwaitingModel, kEnded}},
+    {kLoadingCheckpoint,
+     "loading a checkpoint",
+     {kServing, kSavingLast, kAwaitingObservers, kDraining, kEnded}},
+    {kAwaitingModel,
+     "awaiting the model",
+     {kLoadingCheckpoint, kAwaitingWeights, kSavingLast, kAwaitingObservers, kDraining, kEnded}},
+    {kAwaitingWeights, "awaiting weights", {kServing, kSavingLast, kAwaitingObservers, kDraining, kEnded}},
+    {kServing, "serving", {kSavingLast, kAwaitingObservers, kDraining, kEnded}},
+    {kSavingLast, "saving the last checkpoint", {kAwaitingObservers, kDraining, kEnded}},
+    {kAwaitingObservers, "awaiting observers", {kDraining, kEnded}},
+    {kDraining, "draining", {kEnded}},
+    {kEnded, "ended", {}},
+};
+
+const Row& row(Phase phase) {
+  return *std::ranges::find(kTransitions, phase, &Row::from);
+}
+
+}  // namespace
+
+const char* name(Phase phase) {
+  return row(phase).name;
+}
+
+bool may_follow(Phase from, Phase to) {
+  return std::ranges::find(row(from).to, to) != row(from).to.end();
+}
+
+Lifecycle::Lifecycle(Phase first, std::function<bool()> is_idle, std::function<void(Outcome)> on_end)
+    : is_idle_(std::move(is_idle)), on_end_(std::move(on_end)), phase_(first) {}
+
+void Lifecycle::enter(Phase next) {
+  if (next == phase_) return;
+  CAPSTAN_CHECK(may_follow(phase_, next), "a server's phases follow the table of transitions");
+  phase_ = next;
+}
+
+void Lifecycle::drain(Outcome outcome) {
+  enter(Phase::kDraining);
+  coming_ = outcome;
+  settle();
+}
+
+void Lifecycle::settle() {
+  if (phase_ == Phase::kDraining && is_idle_()) end(coming_);
+}
+
+void Lifecycle::end(Outcome outcome) {
+  if (phase_ == Phase::kEnded) return;
+  enter(Phase::kEnded);
+  outcome_ = outcome;
+  on_end_(outcome);
+}
+
+}  // namespace capstan::server

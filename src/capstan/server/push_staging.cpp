@@ -1,0 +1,99 @@
+#include "capstan/server/push_staging.h"
+
+#include <algorithm>
+
+namespace capstan::server {
+
+bool PushStaging::Entry::in_use() const {
+  return std::ranges::any_of(settled, [&](Sequence s) { return s < staged; });
+}
+
+PushStaging::PushStaging(Range shard, std::uint64_t layout_size, std::uint32_t groups,
+                         std::vector<checkpoint::HighWaterMark> marks)
+    : shard_(shard), layout_size_(layout_size), groups_(groups), marks_(std::move(marks)) {}
+
+bool PushStaging::join(WorkerId worker, Incarnation incarnation) {
+  auto& entry = entries_[worker];
+  const bool comes_back = entry.arena && entry.incarnation == incarnation;
+  if (!comes_back) {
+    entry = {incarnation, std::make_shared<WorkerArena>(shard_, layout_size_), {}, false, {}};
+    entry.settled.resize(groups_);
+    for (const auto& mark : marks_) {
+      if (mark.worker == worker && mark.incarnation == incarnation) entry.settled[mark.group] = mark.sequence;
+    }
+    entry.staged = std::ranges::min(entry.settled);  // what some groups lack comes again
+  }
+  entry.announced = false;
+  return !comes_back;
+}
+
+void PushStaging::forget(WorkerId worker, Incarnation incarnation) {
+  const auto entry = entries_.find(worker);
+  if (entry != entries_.end() && entry->second.incarnation == incarnation) entries_.erase(entry);
+}
+
+const PushStaging::Entry* PushStaging::find(WorkerId worker) const {
+  const auto entry = entries_.find(worker);
+  return entry == entries_.end() ? nullptr : &entry->second;
+}
+
+Status PushStaging::check(WorkerId from, const wire::Push& push) const {
+  if (push.worker != from) return Status::malformed("a push in another worker's name");
+  const auto* entry = find(from);
+  if (!entry || entry->incarnation != push.incarnation)
+    return Status::malformed("a push of another incarnation");
+  if (push.sequence <= entry->staged) return Status::ok();
+  if (!is_open_) return Status::malformed("a push before there are weights");
+  if (push.sequence.value != entry->staged.value + 1) return Status::malformed("a push out of order");
+  if (entry->in_use()) return Status::malformed("a push before the one before it was answered");
+  return Status::ok();
+}
+
+transport::Placement PushStaging::place(WorkerId from, const wire::Push& push, std::size_t bytes) {
+  using transport::Placement;
+  if (bytes != shard_.size() * sizeof(float) || !check(from, push).is_ok()) return Placement::refuse();
+  auto& entry = entries_.at(from);
+  if (entry.arena->shares_gradients()) return Placement::refuse();
+  if (push.sequence <= entry.staged) return Placement::discard();
+  return Placement::receive(std::as_writable_bytes(entry.arena->gradients()));
+}
+
+Result<bool> PushStaging::stage(WorkerId from, const wire::Push& push, std::size_t payload_bytes) {
+  if (auto bad = check(from, push); !bad.is_ok()) return bad;
+  auto& entry = entries_.at(from);
+  const bool is_new = push.sequence > entry.staged;
+  if (!is_new && entry.announced) return false;  // the answer to the first one is on its way
+  if (is_new) {
+    const auto expected = entry.arena->shares_gradients() ? 0 : shard_.size() * sizeof(float);
+    if (payload_bytes != expected) return Status::malformed("a push with a payload of the wrong size");
+    entry.staged = push.sequence;
+  }
+  entry.announced = true;
+  return true;
+}
+
+Status PushStaging::share(WorkerId from, const wire::Share& share, transport::Segment segment) {
+  const auto* entry = find(from);
+  if (!entry) return Status::malformed("shared memory of an unknown worker");
+  return share.arena == wire::Arena::kGradients ? entry->arena->take_gradients(std::move(segment))
+                                                : entry->arena->take_weights(std::move(segment));
+}
+
+std::shared_ptr<WorkerArena> PushStaging::held(WorkerId worker, Sequence sequence,
+                                               std::uint32_t group) const {
+  const auto* entry = find(worker);
+  const bool is_held = entry && entry->staged == sequence && entry->settled[group] < sequence;
+  return is_held ? entry->arena : nullptr;
+}
+
+void PushStaging::settle(WorkerId worker, Sequence sequence, std::uint32_t group) {
+  const auto entry = entries_.find(worker);
+  if (entry != entries_.end() && entry->second.staged == sequence) entry->second.settled[group] = sequence;
+}
+
+std::shared_ptr<WorkerArena> PushStaging::arena(WorkerId worker) const {
+  const auto* entry = find(worker);
+  return entry ? entry->arena : nullptr;
+}
+
+}  // namespace capstan::server

@@ -1,0 +1,194 @@
+#include "capstan/server/shard_server.h"
+
+#include <new>
+
+#include <fmt/format.h>
+
+#include "capstan/base/user_error.h"
+#include "capstan/placement/shards.h"
+
+namespace capstan::server {
+
+using wire::Role;
+
+ShardServer::ShardServer(transport::EventLoop& loop, Options options, MemberTable& members,
+                         std::function<void()> on_idle)
+    : loop_(loop), options_(std::move(options)), members_(members), on_idle_(std::move(on_idle)) {}
+
+// The servers' optimizer is the job's, unless workers take local steps: then that is theirs, and the servers
+// make outer steps with deltas, or none.
+void ShardServer::set_terms(JobTerms terms) {
+  terms_ = std::move(terms);
+  spec_ = strategy::parse_strategy_spec(terms_.strategy, terms_.workers);
+  auto rule = options_.optimizer;
+  auto schedule = options_.schedule;
+  if (spec_.first->local_steps().uses_local_steps()) {
+    const auto outer = spec_.first->outer().value_or(strategy::OuterStep{});
+    rule = optimizer::outer(outer.rate, outer.momentum);
+    schedule = {};
+  }
+  optimizer_ = std::make_unique<const optimizer::Optimizer>(rule, schedule);
+}
+
+std::vector<std::string> ShardServer::state_names() const {
+  auto names = optimizer_->state_names();
+  if (spec_.needs_mean_square()) names.emplace_back("mean_square");
+  return names;
+}
+
+Status ShardServer::check_layout(const FlatLayout& layout) const {
+  if (has_layout()) {
+    const auto difference = layout_.difference(layout);
+    return difference.empty()
+               ? Status::ok()
+               : Status::refused("the worker's model differs from the server's (here): " + difference);
+  }
+  try {
+    (void)spec_.groups_of(layout);
+  } catch (const UserError& error) {
+    return Status::refused(error.what());
+  }
+  return Status::ok();
+}
+
+Status ShardServer::set_layout(const FlatLayout& layout, std::vector<checkpoint::HighWaterMark> marks) {
+  const auto range = placement::split(layout.size(), terms_.servers)[terms_.index.value];
+  const auto parts = placement::group_ranges(layout, spec_.groups_of(layout), groups(), range);
+  const auto bytes = std::max<std::size_t>(range.size() * sizeof(float), sizeof(float));
+  try {
+    weights_ = transport::Segment::create(bytes, transport::Segment::PeerMay::kRead);
+    executor_ = std::make_unique<ShardExecutor>(
+        loop_,
+        std::make_unique<store::DenseShard>(weights_.floats().first(range.size()), *optimizer_,
+                                            spec_.needs_mean_square(), parts),
+        options_.threads, options_.inline_elements);
+  } catch (const UserError& error) {
+    return Status::refused(error.what());
+  } catch (const std::bad_alloc&) {
+    weights_ = {};
+    return Status::refused(fmt::format(
+        "no memory for {:.1f} GB: this server's range of the model has {} elements, with {} more "
+        "arrays of the optimizer",
+        static_cast<double>(bytes) * (1 + state_names().size()) / 1e9, range.size(), state_names().size()));
+  }
+  layout_ = layout;
+  range_ = range;
+  staging_.emplace(range_, layout_.size(), groups(), std::move(marks));
+  delivery_.emplace(*executor_, members_, terms_.in_place);
+  return Status::ok();
+}
+
+transport::Placement ShardServer::place_initial(std::size_t bytes) {
+  using transport::Placement;
+  if (bytes != range_.size() * sizeof(float)) return Placement::refuse();
+  // A checkpoint's weights are there already, or are being read.
+  if (is_initialized() || terms_.start != Version{}) return Placement::discard();
+  return Placement::receive(std::as_writable_bytes(executor_->shard().mutable_weights()));
+}
+
+std::vector<checkpoint::NamedArray> ShardServer::arrays() {
+  std::vector<checkpoint::NamedArray> all = {{"weights", executor_->shard().mutable_weights()}};
+  const auto names = state_names();
+  const auto state = executor_->shard().mutable_state();
+  for (std::size_t i = 0; i < state.size(); ++i) all.push_back({names[i], state[i]});
+  return all;
+}
+
+void ShardServer::set_initialized() {
+  staging_->open();
+}
+
+std::span<const float> ShardServer::weights() const {
+  return is_initialized() ? executor_->shard().weights() : std::span<const float>();
+}
+
+Status ShardServer::execute(const Order& order) {
+  return std::visit(
+      [&](const auto& one) {
+        if (!has_layout()) return Status::malformed("an order before there is a model");
+        return execute_one(one);
+      },
+      order);
+}
+
+Status ShardServer::check_rule(const wire::ApplyOrder& order) const {
+  const bool adapts = order.rule == UpdateRule::Kind::kCompensateAdaptive;
+  const bool compensates = adapts || order.rule == UpdateRule::Kind::kCompensate;
+  if ((order.contributions.empty() && !order.accumulated) || (order.accumulated && !has_accumulated_))
+    return Status::malformed("an update of nothing");
+  if ((compensates && order.contributions.size() + (order.accumulated ? 1 : 0) != 1) ||
+      (adapts && !spec_.needs_mean_square()))
+    return Status::malformed("an update that this job's strategy does not make");
+  return Status::ok();
+}
+
+Status ShardServer::execute_one(const wire::ApplyOrder& order) {
+  if (order.group >= groups())
+    return Status::malformed(fmt::format("an update of group {} of {}", order.group, groups()));
+  std::vector<optimizer::Contribution> contributions;
+  std::vector<ShardExecutor::KeepAlive> owners;
+  for (const auto& c : order.contributions) {
+    const auto arena = staging_->held(c.worker, c.sequence, order.group);
+    if (!arena) return Status::malformed(fmt::format("a push of worker {} that is not here", c.worker.value));
+    const auto base = arena->delivered();
+    contributions.push_back({arena->gradients().data(), c.factor, base.get()});
+    owners.push_back(arena);
+    owners.push_back(base);
+  }
+  if (auto bad = check_rule(order); !bad.is_ok()) return bad;
+  executor_->apply(order.group, {order.before, order.scheduled}, {order.rule, order.rate, order.strength},
+                   std::move(contributions), order.accumulated, std::move(owners),
+                   [this, used = order.contributions, group = order.group] {
+                     last_update_at_ = loop_.now();
+                     for (const auto& c : used) staging_->settle(c.worker, c.sequence, group);
+                     report_idle();
+                   });
+  return Status::ok();
+}
+
+Status ShardServer::execute_one(const wire::AccumulateOrder& order) {
+  if (groups() > 1) return Status::malformed("an accumulated push in a job with groups");
+  const auto& c = order.contribution;
+  const auto arena = staging_->held(c.worker, c.sequence, 0);
+  if (!arena || (!has_accumulated_ && !order.first))
+    return Status::malformed("an accumulated push that is not here");
+  has_accumulated_ = true;
+  executor_->accumulate({arena->gradients().data(), c.factor}, order.first, arena, [this, c] {
+    staging_->settle(c.worker, c.sequence, 0);
+    report_idle();
+  });
+  return Status::ok();
+}
+
+Status ShardServer::execute_one(const wire::DropOrder& order) {
+  if (order.group >= groups())
+    return Status::malformed(fmt::format("a drop by group {} of {}", order.group, groups()));
+  staging_->settle(order.worker, order.sequence, order.group);
+  return Status::ok();
+}
+
+Status ShardServer::execute_one(const wire::DeliverOrder& order) {
+  if (!is_initialized()) return Status::malformed("a delivery before there are weights");
+  if (order.member.role == Role::kObserver) {
+    delivery_->to_observer(order.member.index, order.reply);
+    return Status::ok();
+  }
+  const WorkerId worker{order.member.index};
+  const auto arena = staging_->arena(worker);
+  if (arena && members_.find(order.member)) delivery_->to_worker(worker, arena, order.reply);
+  return Status::ok();
+}
+
+void ShardServer::copy_to(const std::shared_ptr<checkpoint::Snapshot>& snapshot, ShardExecutor::Done done) {
+  executor_->save(snapshot->destinations(), snapshot, std::move(done));
+}
+
+void ShardServer::abandon() {
+  if (executor_) executor_->abandon();
+}
+
+void ShardServer::report_idle() {
+  if (executor_->is_idle()) on_idle_();
+}
+
+}  // namespace capstan::server

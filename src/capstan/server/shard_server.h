@@ -1,0 +1,98 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "capstan/base/flat_layout.h"
+#include "capstan/checkpoint/checkpointer.h"
+#include "capstan/optimizer/optimizer.h"
+#include "capstan/server/job_terms.h"
+#include "capstan/server/orders.h"
+#include "capstan/server/push_staging.h"
+#include "capstan/server/shard_executor.h"
+#include "capstan/server/weight_delivery.h"
+#include "capstan/strategy/strategy_spec.h"
+
+namespace capstan::server {
+
+// One server's range of the weights with its optimizer state: takes pushes, and executes orders strictly in
+// turn. Knows nothing of who decides them: leader and followers use it alike. An order that makes no sense is
+// a Status and changes nothing. Owned by the server's loop; not thread-safe.
+class ShardServer {
+ public:
+  struct Options {
+    optimizer::Options optimizer;
+    optimizer::Schedule schedule;
+    unsigned threads = 1;
+    std::size_t inline_elements = ShardExecutor::kInlineElements;  // passes up to this size need no thread
+  };
+
+  // `on_idle` runs whenever the last order that was given has been executed.
+  ShardServer(transport::EventLoop& loop, Options options, MemberTable& members,
+              std::function<void()> on_idle);
+
+  // The job that this shard is part of, before the layout. Throws UserError for an unknown strategy.
+  void set_terms(JobTerms terms);
+  const JobTerms& terms() const { return terms_; }
+  const strategy::StrategySpec& spec() const { return spec_; }
+  std::uint32_t groups() const { return static_cast<std::uint32_t>(spec_.groups.size()) + 1; }
+  const optimizer::Optimizer& optimizer() const { return *optimizer_; }
+  // Of the arrays beside the weights.
+  std::vector<std::string> state_names() const;
+
+  // Whether a model of this layout can be this job's.
+  Status check_layout(const FlatLayout& layout) const;
+  // Makes the shard, once. `marks` are a checkpoint's. Fails where there is no memory for it.
+  Status set_layout(const FlatLayout& layout, std::vector<checkpoint::HighWaterMark> marks = {});
+  bool has_layout() const { return executor_ != nullptr; }
+  const FlatLayout& layout() const { return layout_; }
+  Range range() const { return range_; }
+  const transport::Segment& segment() const { return weights_; }
+
+  // The initial weights come from a worker, or into arrays() from a checkpoint; then set_initialized().
+  transport::Placement place_initial(std::size_t bytes);
+  std::vector<checkpoint::NamedArray> arrays();
+  void set_initialized();
+  bool is_initialized() const { return staging_ && staging_->is_open(); }
+  std::span<const float> weights() const;  // empty before that
+
+  PushStaging& staging() { return *staging_; }  // once there is a layout
+  Status execute(const Order& order);
+  // Copies weights and state at this place in the queue of orders.
+  void copy_to(const std::shared_ptr<checkpoint::Snapshot>& snapshot, ShardExecutor::Done done);
+
+  // No order that still waits will be executed: the server ends.
+  void abandon();
+  bool is_idle() const { return !executor_ || executor_->is_idle(); }
+  TimePoint last_update_at() const { return last_update_at_; }
+
+ private:
+  Status execute_one(const wire::ApplyOrder& order);
+  Status execute_one(const wire::AccumulateOrder& order);
+  Status execute_one(const wire::DropOrder& order);
+  Status execute_one(const wire::DeliverOrder& order);
+  Status check_rule(const wire::ApplyOrder& order) const;
+  void report_idle();
+
+  transport::EventLoop& loop_;
+  const Options options_;
+  MemberTable& members_;
+  const std::function<void()> on_idle_;
+  JobTerms terms_;
+  strategy::StrategySpec spec_;
+  std::unique_ptr<const optimizer::Optimizer> optimizer_;
+  FlatLayout layout_;
+  Range range_;
+  transport::Segment weights_;
+  std::optional<PushStaging> staging_;
+  bool has_accumulated_ = false;  // there is a sum for the next update
+  TimePoint last_update_at_;
+  std::unique_ptr<ShardExecutor> executor_;
+  std::optional<WeightDelivery> delivery_;
+};
+
+}  // namespace capstan::server

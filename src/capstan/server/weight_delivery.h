@@ -1,0 +1,34 @@
+#pragma once
+
+#include <memory>
+
+#include "capstan/server/member_table.h"
+#include "capstan/server/shard_executor.h"
+#include "capstan/server/worker_arena.h"
+
+namespace capstan::server {
+
+// Delivers one version of the weights to one member, at its place in the executor's queue: read in place,
+// copied to memory that the worker shares, or sent. A member whose connection has broken meanwhile gets
+// nothing: it asks again. Owned by the server's loop; not thread-safe.
+class WeightDelivery {
+ public:
+  // `in_place`: no update happens while a worker computes, so that all may read the server's own memory.
+  WeightDelivery(ShardExecutor& executor, MemberTable& members, bool in_place)
+      : executor_(executor), members_(members), in_place_(in_place) {}
+
+  void to_worker(WorkerId worker, const std::shared_ptr<WorkerArena>& arena, const wire::Weights& reply);
+  void to_observer(std::uint32_t observer, const wire::Weights& reply);
+
+ private:
+  void read_in_place(const wire::Member& member, const std::shared_ptr<WorkerArena>& arena,
+                     const wire::Weights& reply);
+  // Copies to `copy`, then sends from there.
+  void send_copy(const wire::Member& member, std::shared_ptr<float[]> copy, const wire::Weights& reply);
+
+  ShardExecutor& executor_;
+  MemberTable& members_;
+  const bool in_place_;
+};
+
+}  // namespace capstan::server

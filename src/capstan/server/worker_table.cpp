@@ -1,0 +1,137 @@
+#include "capstan/server/worker_table.h"
+
+#include <algorithm>
+#include <initializer_list>
+
+#include <fmt/format.h>
+
+#include "capstan/base/check.h"
+
+namespace capstan::server {
+namespace {
+
+using enum WorkerPhase;
+
+struct Row {
+  WorkerPhase from;
+  const char* name;
+  std::initializer_list<WorkerPhase> to;
+};
+
+const Row kTransitions[] = {
+    {kAbsent, "absent", {kJoined, kLost}},
+    {kJoined, "joined", {kReady, kLeft, kLost}},
+    {kReady, "ready", {kTraining, kLeft, kLost}},
+    {kTraining, "training", {kLeft, kLost}},
+    {kLeft, "left", {}},
+    {kLost, "lost", {kJoined}},
+};
+
+const Row& row_of(WorkerPhase phase) {
+  return *std::ranges::find(kTransitions, phase, &Row::from);
+}
+
+}  // namespace
+
+const char* name(WorkerPhase phase) {
+  return row_of(phase).name;
+}
+
+bool may_follow(WorkerPhase from, WorkerPhase to) {
+  return std::ranges::find(row_of(from).to, to) != row_of(from).to.end();
+}
+
+void WorkerRecord::enter(WorkerPhase next) {
+  CAPSTAN_CHECK(may_follow(phase, next), "a worker's phases follow the table of transitions");
+  phase = next;
+}
+
+bool WorkerRecord::is_live() const {
+  return phase == kJoined || phase == kReady || phase == kTraining;
+}
+
+WorkerTable::WorkerTable(std::uint32_t workers, std::size_t groups) : groups_(groups), records_(workers) {
+  for (auto& record : records_) {
+    record.marks.resize(groups);
+    record.released.resize(groups);
+    record.given.resize(groups);
+  }
+}
+
+Result<WorkerId> WorkerTable::admit(std::optional<std::uint32_t> rank, Incarnation incarnation) {
+  if (!rank) rank = free_rank(incarnation);
+  if (!rank) return Status::refused(fmt::format("this job has {} workers, and all are taken", size()));
+  if (auto bad = check_place(*rank, incarnation); !bad.is_ok()) return bad;
+  const auto& record = records_[*rank];
+  const bool comes_back = record.is_live() && record.incarnation == incarnation;
+  if (!comes_back) take_place(*rank, incarnation);
+  return WorkerId{*rank};
+}
+
+std::optional<std::uint32_t> WorkerTable::free_rank(Incarnation incarnation) const {
+  // It may have been given a place already, and not have heard of it.
+  const auto again = std::ranges::find_if(
+      records_, [&](const WorkerRecord& w) { return w.phase != kAbsent && w.incarnation == incarnation; });
+  if (again != records_.end()) return static_cast<std::uint32_t>(again - records_.begin());
+  for (const auto phase : {kAbsent, kLost}) {
+    const auto free = std::ranges::find(records_, phase, &WorkerRecord::phase);
+    if (free != records_.end()) return static_cast<std::uint32_t>(free - records_.begin());
+  }
+  return {};
+}
+
+Status WorkerTable::check_place(std::uint32_t rank, Incarnation incarnation) const {
+  if (rank >= size())
+    return Status::refused(
+        fmt::format("worker {} does not exist: this job has {} workers, from 0", rank, size()));
+  const auto& record = records_[rank];
+  const bool is_same = record.incarnation == incarnation;
+  if (record.is_live() && !is_same) return Status::refused(fmt::format("worker {} is here already", rank));
+  if (record.phase == kLeft)
+    return Status::refused(fmt::format("worker {} has finished its part of this job", rank));
+  if (record.phase == kLost && is_same)
+    return Status::refused("the other parts of the job consider this worker lost");
+  return Status::ok();
+}
+
+// A new process continues with its predecessor's part of the data.
+void WorkerTable::take_place(std::uint32_t rank, Incarnation incarnation) {
+  auto& record = records_[rank];
+  WorkerRecord fresh;
+  fresh.phase = record.phase;
+  fresh.enter(kJoined);
+  fresh.incarnation = incarnation;
+  fresh.applied = record.applied;
+  fresh.marks.resize(groups_);
+  fresh.released.resize(groups_);
+  fresh.given.resize(groups_);
+  for (const auto& mark : earlier_marks_) {
+    if (mark.worker.value != rank || mark.incarnation != incarnation) continue;
+    fresh.marks[mark.group] = mark.sequence;
+    fresh.push_state = PushState::kCounted;
+  }
+  // A push that some groups have and others lack comes again for those.
+  fresh.push.sequence = fresh.held = std::ranges::min(fresh.marks);
+  record = std::move(fresh);
+}
+
+std::uint32_t WorkerTable::count(WorkerPhase phase) const {
+  return static_cast<std::uint32_t>(std::ranges::count(records_, phase, &WorkerRecord::phase));
+}
+
+bool WorkerTable::all_ended() const {
+  return std::ranges::all_of(records_, &WorkerRecord::has_ended);
+}
+
+std::vector<checkpoint::HighWaterMark> WorkerTable::marks() const {
+  std::vector<checkpoint::HighWaterMark> marks;
+  for (std::uint32_t i = 0; i < size(); ++i) {
+    const auto& record = records_[i];
+    for (std::uint32_t g = 0; g < record.marks.size(); ++g) {
+      if (record.marks[g] != Sequence{}) marks.push_back({{i}, record.incarnation, record.marks[g], g});
+    }
+  }
+  return marks;
+}
+
+}  // namespace capstan::server

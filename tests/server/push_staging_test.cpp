@@ -1,0 +1,110 @@
+// Exactly once, on one server: which pushes are new, repeated or illegal.
+
+#include "capstan/server/push_staging.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace capstan::server {
+namespace {
+
+using ::testing::HasSubstr;
+using Action = transport::Placement::Action;
+
+constexpr Range kShard{2, 6};
+constexpr std::size_t kBytes = 4 * sizeof(float);
+constexpr WorkerId kWorker{1};
+
+wire::Push push(std::uint64_t sequence, std::uint64_t incarnation = 7, std::uint32_t worker = 1) {
+  wire::Push p;
+  p.worker = {worker};
+  p.incarnation = {incarnation};
+  p.sequence = {sequence};
+  return p;
+}
+
+class Staging : public ::testing::Test {
+ protected:
+  PushStaging staging_{kShard, 8, 2};
+
+  void SetUp() override {
+    staging_.open();
+    staging_.join(kWorker, {7});
+  }
+  std::string error(const wire::Push& p, std::size_t bytes = kBytes) {
+    return staging_.stage(kWorker, p, bytes).status().message();
+  }
+  void settle(std::uint64_t sequence) {
+    for (std::uint32_t group : {0u, 1u}) staging_.settle(kWorker, {sequence}, group);
+  }
+};
+
+TEST_F(Staging, TakesPushesInTurn) {
+  EXPECT_EQ(staging_.place(kWorker, push(1), kBytes).action, Action::kReceive);
+  EXPECT_TRUE(*staging_.stage(kWorker, push(1), kBytes));
+  EXPECT_TRUE(staging_.held(kWorker, {1}, 0));
+  EXPECT_FALSE(staging_.held(kWorker, {2}, 0));
+  settle(1);
+  EXPECT_TRUE(*staging_.stage(kWorker, push(2), kBytes));
+}
+
+TEST_F(Staging, IsFreeOnceEveryGroupHasHadThePush) {
+  ASSERT_TRUE(staging_.stage(kWorker, push(1), kBytes));
+  staging_.settle(kWorker, {1}, 0);
+  EXPECT_FALSE(staging_.held(kWorker, {1}, 0)) << "the first group has had it";
+  EXPECT_TRUE(staging_.held(kWorker, {1}, 1));
+  EXPECT_THAT(error(push(2)), HasSubstr("before the one before it was answered"));
+  staging_.settle(kWorker, {1}, 1);
+  EXPECT_EQ(error(push(2)), "");
+}
+
+TEST_F(Staging, ARepeatedPushIsAnnouncedOncePerConnection) {
+  ASSERT_TRUE(*staging_.stage(kWorker, push(1), kBytes));
+  EXPECT_FALSE(*staging_.stage(kWorker, push(1), kBytes));
+  EXPECT_EQ(staging_.place(kWorker, push(1), kBytes).action, Action::kDiscard) << "its gradient is here";
+  EXPECT_FALSE(staging_.join(kWorker, {7})) << "the same process, back after a break";
+  EXPECT_TRUE(*staging_.stage(kWorker, push(1), kBytes));
+  EXPECT_FALSE(*staging_.stage(kWorker, push(1), kBytes));
+}
+
+TEST_F(Staging, RefusesWhatIsIllegal) {
+  EXPECT_THAT(error(push(1, 7, 0)), HasSubstr("another worker's name"));
+  EXPECT_THAT(error(push(1, 8)), HasSubstr("another incarnation"));
+  EXPECT_THAT(error(push(2)), HasSubstr("out of order"));
+  EXPECT_THAT(error(push(1), 3), HasSubstr("wrong size"));
+  EXPECT_EQ(staging_.place(kWorker, push(1), kBytes + 1).action, Action::kRefuse);
+  EXPECT_EQ(staging_.place(kWorker, push(2), kBytes).action, Action::kRefuse);
+  EXPECT_EQ(staging_.place({0}, push(1, 7, 0), kBytes).action, Action::kRefuse) << "an unknown worker";
+  EXPECT_FALSE(staging_.held(kWorker, {1}, 0)) << "none of these was taken";
+}
+
+TEST(StagingBefore, ThereAreWeightsNoPushIsLegal) {
+  PushStaging staging(kShard, 8, 1);
+  staging.join(kWorker, {7});
+  EXPECT_THAT(staging.stage(kWorker, push(1), kBytes).status().message(),
+              HasSubstr("before there are weights"));
+}
+
+TEST_F(Staging, ANewProcessBeginsAnew) {
+  ASSERT_TRUE(staging_.stage(kWorker, push(1), kBytes));
+  EXPECT_TRUE(staging_.join(kWorker, {9}));
+  EXPECT_FALSE(staging_.held(kWorker, {1}, 0));
+  EXPECT_TRUE(*staging_.stage(kWorker, push(1, 9), kBytes));
+  staging_.forget(kWorker, {7});
+  EXPECT_TRUE(staging_.held(kWorker, {1}, 0)) << "late news of the process before";
+  staging_.forget(kWorker, {9});
+  EXPECT_FALSE(staging_.arena(kWorker));
+}
+
+TEST(StagingAfterResume, AsksAgainForWhatAGroupLacks) {
+  PushStaging staging(kShard, 8, 2, {{kWorker, {7}, {3}, 0}, {kWorker, {7}, {2}, 1}});
+  staging.open();
+  staging.join(kWorker, {7});
+  EXPECT_FALSE(*staging.stage(kWorker, push(2), kBytes) && staging.held(kWorker, {2}, 1));
+  EXPECT_TRUE(*staging.stage(kWorker, push(3), kBytes));
+  EXPECT_FALSE(staging.held(kWorker, {3}, 0)) << "part of the checkpoint's weights";
+  EXPECT_TRUE(staging.held(kWorker, {3}, 1));
+}
+
+}  // namespace
+}  // namespace capstan::server
