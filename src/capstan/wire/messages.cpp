@@ -33,10 +33,10 @@ constexpr std::array kNames = {"Challenge",
                                "StatusRequest",
                                "StatusReport",
                                "StopRequest",
-                               "Statistics",
+                               "Buffers",
                                "CheckpointOrder",
                                "CheckpointWritten",
-                               "FoldOrder",
+                               "AccumulateOrder",
                                "Progress"};
 static_assert(kNames.size() == std::variant_size_v<Message>);
 
