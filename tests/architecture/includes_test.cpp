@@ -28,7 +28,7 @@ const std::map<std::string, std::set<std::string>> kArrows = {
     {"store", {"kernels", "optimizer"}},
     {"checkpoint", {}},
     {"fetch", {}},
-    {"report", {}},
+    {"report", {"simulate"}},
     {"simulate", {"placement", "strategy"}},
     {"cluster", {"transport", "wire"}},
     {"server",

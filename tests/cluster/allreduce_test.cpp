@@ -59,7 +59,7 @@ class Team : public ::testing::Test {
     run_.emplace(folder_,
                  quiet_train(folder_ / "run", {"--strategy=allreduce", "--workers=3", "--epochs=500"}));
     ASSERT_TRUE(run_->said("epoch 1 ")) << run_->errors();
-    others_ = run_->children(" --team-rank");
+    others_ = run_->children(" --group-rank");
     ASSERT_EQ(others_.size(), 2u);
   }
 

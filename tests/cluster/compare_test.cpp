@@ -43,10 +43,11 @@ TEST(Compare, RunsEachStrategyAndShowsThemSideBySide) {
     EXPECT_EQ(row["evaluations"][1]["test_accuracy"], row["test_accuracy"]);
     EXPECT_LT(row["evaluations"][0]["seconds"], row["evaluations"][1]["seconds"]);
     EXPECT_DOUBLE_EQ(row["speedup"], row["samples_per_second"].get<double>() / single);
-    const bool at_once = row["evaluations"][0]["test_accuracy"] >= 0.3;
-    if (at_once) {
-      EXPECT_EQ(row["seconds_to_target"], row["evaluations"][0]["seconds"]);
-    }
+    // Of two epochs at least one reaches so little.
+    const auto& reached =
+        row["evaluations"][0]["test_accuracy"] >= 0.3 ? row["evaluations"][0] : row["evaluations"][1];
+    ASSERT_GE(reached["test_accuracy"], 0.3);
+    EXPECT_EQ(row["seconds_to_target"], reached["seconds"]);
     EXPECT_TRUE(fs::exists(fs::path(row["run_dir"].get<std::string>()) / "weights.safetensors"));
   }
   EXPECT_EQ(result["runs"][0]["steps"], 2 * 45);
@@ -123,7 +124,8 @@ std::vector<pid_t> processes(const Program& run, const std::string& text) {
 
 TEST(Compare, ARunThatFailsLeavesTheOthers) {
   const Folder folder;
-  Program run(folder, compare(folder / "all", {"--strategies=sync,single", "--epochs=3"}));
+  Program run(folder,
+              compare(folder / "all", {"--strategies=sync,single", "--epochs=3", "--slow-worker=0:100x"}));
   ASSERT_TRUE(run.said("epoch 1 ")) << run.errors();
   const auto servers = processes(run, " serve ");
   ASSERT_EQ(servers.size(), 1u);

@@ -93,17 +93,17 @@ TEST(Eval, WhatARunMakesAgainIsEvaluatedAgain) {
   ASSERT_GE(made, 2u);
   ASSERT_EQ(lines_of(run / "evaluations.jsonl").size(), made);
 
-  // With three workers an epoch has fewer steps, and the weights of step 30 are others.
-  auto back = train(run, {"--resume=" + (run / "checkpoints/step-00000020").string()});
-  back.insert(back.end(), flags.begin(), flags.end());
-  back.push_back("--workers=3");
-  Program again(folder, back);
+  // With another learning rate the same steps have other weights.
+  Program again(folder,
+                {"train", "--json", "--resume=" + (run / "checkpoints/step-00000020").string(), "--lr=0.05"});
   ASSERT_EQ(again.exit_code(), 0) << again.errors();
   Program second(folder, {"eval", "--train-dir=" + run.string(), "--json"});
   ASSERT_EQ(second.exit_code(), 0) << second.errors();
   const auto lines = lines_of(run / "evaluations.jsonl");
   EXPECT_EQ(lines.back()["step"], again.json()["steps"]);
   EXPECT_EQ(lines.back()["test_accuracy"], again.json()["test_accuracy"]);
+  EXPECT_EQ(std::ranges::count_if(lines, [](const Json& line) { return line["step"] == 46; }), 2)
+      << "the last step of both";
   // The best is one of the run as it is now.
   Json best = lines.at(0);
   for (std::size_t i = made; i < lines.size(); ++i)
@@ -133,7 +133,11 @@ TEST(Eval, RunsBesideAJobAndEndsWithIt) {
   const Folder folder;
   const auto run = folder / "run";
   Program trained(folder, train(run, {"--epochs=4", "--checkpoint-every=40", "--evaluator"}));
+  ASSERT_TRUE(trained.said("epoch 1 ")) << trained.errors();
+  const auto evaluators = trained.children(" eval ");
+  ASSERT_EQ(evaluators.size(), 1u);
   ASSERT_EQ(trained.exit_code(), 0) << trained.errors();
+  EXPECT_TRUE(all_ended(evaluators));
   const auto lines = lines_of(run / "evaluations.jsonl");
   ASSERT_FALSE(lines.empty());
   EXPECT_EQ(lines.back()["step"], trained.json()["steps"]);

@@ -107,14 +107,17 @@ void expect_the_same_bits(const Flags& flags, const std::vector<By>& ways) {
     } else {
       first.child().signal(SIGINT);
       ASSERT_EQ(first.exit_code(), 130) << first.errors();
-      EXPECT_THAT(first.errors(), HasSubstr("--resume " + run.string() + " goes on"));
+      EXPECT_THAT(first.errors(), HasSubstr("interrupted: " + path_of("capstan") + " train --resume " +
+                                            run.string() + " goes on"));
       EXPECT_EQ(newest(run), first.json()["steps"]);
       EXPECT_TRUE(checkpoint::is_finished(run));
     }
     const auto reached = newest(run);
     ASSERT_GT(reached, 0u);
     ASSERT_LT(reached, steps);
-    Program second(folder, command);
+    // After an interrupt what it printed is the whole command, from any folder.
+    Program second(folder, by == By::kKill ? command : Flags{"train", "--resume", run.string(), "--json"}, {},
+                   by_shell("cd /; exec \"$0\" \"$@\""));
     ASSERT_EQ(second.exit_code(), 0) << second.errors();
     EXPECT_THAT(second.errors(), HasSubstr("going on from step " + std::to_string(reached)));
     EXPECT_EQ(second.json()["resumed_from"], reached);
@@ -157,7 +160,7 @@ TEST(Resume, OnOtherNumbersOfWorkersAndServersTrainsEverySampleOfEveryEpochOnce)
   // The first two end in the middle of an epoch.
   const std::vector<Flags> places = {{"--workers=2", "--servers=1", "--max-steps=40"},
                                      {"--workers=3", "--servers=2", "--max-steps=71"},
-                                     {"--workers=1", "--servers=3", "--strategy=async"}};
+                                     {"--workers=1", "--servers=3", "--strategy=async", "--max-steps=0"}};
   std::uint64_t reached = 0;
   for (std::size_t i = 0; i < places.size(); ++i) {
     Program run(folder, train(folder / "run", with(with(job, places[i]), {"--resume=auto"})));
@@ -216,10 +219,10 @@ TEST(Resume, TakesARunOrOneOfItsCheckpointsAndNothingElse) {
   };
   const std::vector<Wrong> cases = {
       {{"--resume=" + (folder / "nowhere").string()}, "neither a checkpoint nor the folder of a run"},
-      {{"--resume=" + run.string(), "--network=mlp"}, "is of another network than mlp"},
-      {{"--resume=" + run.string(), "--optimizer=adam"}, "adam"},
-      {{"--resume=" + run.string(), "--optimizer=adam", "--strategy=single"}, "adam"},
-      {{"--resume=" + run.string(), "--dataset=synthetic:1x28x28:10:255"}, "255 samples"},
+      {{"--resume=" + run.string(), "--network=mlp"}, "cannot be resumed with --network mlp (before: lenet)"},
+      {{"--resume=" + run.string(), "--optimizer=adam"}, "--optimizer adam (before: sgd)"},
+      {{"--resume=" + run.string(), "--dataset=synthetic:1x28x28:10:255"},
+       "--dataset synthetic:1x28x28:10:255 (before: synthetic:1x28x28:10:256)"},
   };
   for (const auto& wrong : cases) {
     Program program(folder, train(run, with(kShort, wrong.flags)));
@@ -261,9 +264,12 @@ TEST(Resume, AutoFindsTheNewestRunOfTheSameConfiguration) {
   EXPECT_EQ(first->json()["resumed_from"], 0);
   const auto other = run({"--resume=auto", "--lr=0.01"});
   EXPECT_EQ(other->json()["resumed_from"], 0);
+  EXPECT_THAT(other->errors(), HasSubstr("the closest is runs/"));
+  EXPECT_THAT(other->errors(), HasSubstr("--lr 0.02 there, 0.01 here"));
   const auto second = run({"--resume=auto", "--max-steps=8", "--workers=1"});
   EXPECT_EQ(second->json()["resumed_from"], 6);
   EXPECT_EQ(second->json()["run_dir"], first->json()["run_dir"]);
+  EXPECT_THAT(second->errors(), HasSubstr("resuming with --workers 1 (before: 2)"));
 }
 
 // Killed before there was anything to keep: the same command begins again.

@@ -8,7 +8,7 @@
 
 #include "capstan/base/user_error.h"
 #include "capstan/checkpoint/safetensors.h"
-#include "capstan/training/evaluate.h"
+#include "capstan/training/evaluator.h"
 #include "capstan/training/single.h"
 #include "support/temporary_folder.h"
 
@@ -119,7 +119,7 @@ TEST(Network, TrainedAloneItKeepsItsBuffers) {
   const auto& tracked = result.model->buffers()[2];
   ASSERT_EQ(tracked.name, "bn1.num_batches_tracked");
   EXPECT_EQ(tracked.tensor.item<std::int64_t>(), 12);
-  EXPECT_GT(evaluate(*result.model, *dataset.train).accuracy, 0.5);
+  EXPECT_GT(Evaluator(*dataset.train).evaluate(*result.model)->accuracy, 0.5);
 }
 
 }  // namespace

@@ -6,10 +6,10 @@
 #include "capstan/bench/wire.h"
 #include "capstan/cli/command_line.h"
 #include "capstan/cli/commands.h"
-#include "capstan/cli/job_dataset.h"
 #include "capstan/cli/output.h"
 #include "capstan/cli/signals.h"
 #include "capstan/client/connector.h"
+#include "capstan/job/dataset_options.h"
 
 namespace capstan::cli {
 namespace {
@@ -75,7 +75,7 @@ int bench_wire(const Arguments& arguments) {
     throw UserError(fmt::format("bench wire measures servers: --strategy {} has none", options.job.strategy));
   options.job.validate();
   Interrupts interrupts;
-  const auto result = bench::run_wire(options, say, [&] { return interrupts.count() > 0; });
+  const auto result = bench::run_wire(options, say, [&] { return interrupts.requests() > 0; });
   if (json) {
     fmt::print("{}\n", json_line(result));
   } else {
@@ -109,9 +109,9 @@ int bench_data(const Arguments& arguments) {
             .help = "Passes over the images (0: about three seconds' worth)"});
   line.add({.name = "json", .value = &json, .help = "Print one JSON object"});
   if (!line.parse(arguments)) return kSuccess;
-  options.dataset = dataset_options(job);
+  options.dataset = job::dataset_options(job);
   Interrupts interrupts;
-  const auto r = bench::run_data(options, [&] { return interrupts.count() > 0; });
+  const auto r = bench::run_data(options, [&] { return interrupts.requests() > 0; });
   if (json) {
     fmt::print("{}\n", json_line(r));
   } else {

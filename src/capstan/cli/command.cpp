@@ -5,8 +5,10 @@
 #include <cstdio>
 #include <cstring>
 #include <exception>
+#include <string_view>
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include "capstan/base/json.h"
 #include "capstan/base/user_error.h"
@@ -25,6 +27,30 @@ int fail(const Arguments& arguments, int code, const std::string& message) {
 
 }  // namespace
 
+std::string value_of(const Arguments& arguments, const std::string& name) {
+  std::string value;
+  for (auto word = arguments.begin(); word != arguments.end(); ++word) {
+    const auto equals = word->find('=');
+    auto flag = word->substr(0, equals);
+    std::ranges::replace(flag, '_', '-');
+    if (flag != "--" + name) continue;
+    if (equals != std::string::npos)
+      value = word->substr(equals + 1);
+    else if (word + 1 != arguments.end())
+      value = *++word;
+  }
+  return value;
+}
+
+std::string shell_word(const std::string& word) {
+  constexpr std::string_view kPlain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./:=+,-@%";
+  if (!word.empty() && word.find_first_not_of(kPlain) == std::string::npos) return word;
+  std::string quoted = "'";
+  for (const char c : word) quoted += c == '\'' ? "'\\''" : std::string(1, c);
+  return quoted + "'";
+}
+
 int run_command(const Command& command, const Arguments& arguments) {
   try {
     const int code = command.run(arguments);
@@ -38,6 +64,13 @@ int run_command(const Command& command, const Arguments& arguments) {
   } catch (const std::exception& error) {
     return fail(arguments, kFailed, error.what());
   }
+}
+
+void end_at_once(bool json) {
+  say("capstan: interrupted");
+  if (json) std::puts(json_line(Json{{"ok", false}, {"error", "interrupted"}}).c_str());
+  std::fflush(stdout);
+  ::_exit(kInterrupted);
 }
 
 }  // namespace capstan::cli

@@ -10,6 +10,12 @@ namespace capstan::cli {
 
 using Arguments = std::vector<std::string>;
 
+// The value of a flag that is given as --name VALUE or --name=VALUE; of several the last, empty for none.
+std::string value_of(const Arguments& arguments, const std::string& name);
+
+// A word as a shell takes it: quoted where it has to be.
+std::string shell_word(const std::string& word);
+
 // `run` gets the arguments behind the command's name.
 struct Command {
   const char* name;
@@ -19,5 +25,8 @@ struct Command {
 
 // Runs a command: prints what it throws as one line (with --json as an object, too) and returns the code.
 int run_command(const Command& command, const Arguments& arguments);
+
+// Ends the process as interrupted, whatever its threads wait for.
+[[noreturn]] void end_at_once(bool json);
 
 }  // namespace capstan::cli

@@ -172,7 +172,7 @@ int run_get(const Entry& entry, const Arguments& arguments) {
   options.mirror = flags.mirror;
   options.say = [&](const std::string& text) { shown.say(text); };
   options.progress = [&](const auto& file, auto done, auto total) { shown.show(file, done, total); };
-  options.interrupted = [&] { return interrupts.count() > 0; };
+  options.interrupted = [&] { return interrupts.requests() > 0; };
   const auto result = fetch::get(entry, options);
   const auto folder = result.folder.string();
   if (flags.json)

@@ -33,6 +33,7 @@ void keep_hangup_ignored() {
 
 Interrupts::Interrupts() {
   keep_hangup_ignored();
+  ::signal(SIGPIPE, SIG_IGN);
   sigset_t set;
   ::sigemptyset(&set);
   struct sigaction now {};
@@ -45,7 +46,7 @@ Interrupts::Interrupts() {
   CAPSTAN_CHECK(static_cast<bool>(fd_), "the kernel gives a signalfd");
 }
 
-int Interrupts::count() {
+int Interrupts::requests() {
   signalfd_siginfo info;
   while (::read(fd_.get(), &info, sizeof info) == sizeof info) ++count_;
   return count_;

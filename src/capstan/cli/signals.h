@@ -1,18 +1,20 @@
 #pragma once
 
 #include "capstan/base/unique_fd.h"
+#include "capstan/job/environment.h"
 
 namespace capstan::cli {
 
 // Turns SIGINT, SIGTERM and SIGHUP into something to read, instead of the end of the process; those that
 // were ignored when the program started (nohup, a launcher's children) stay so. Make it before any thread
 // starts: threads inherit that these signals wait. Not thread-safe.
-class Interrupts {
+//
+// A closed pipe (`| head`) is no reason to end a job: writing to it fails from now on, and nothing else.
+class Interrupts final : public job::StopToken {
  public:
   Interrupts();
-  // How often the user has asked to end so far.
-  int count();
-  int fd() const { return fd_.get(); }
+  int requests() override;
+  int fd() const override { return fd_.get(); }
 
  private:
   UniqueFd fd_;

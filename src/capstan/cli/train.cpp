@@ -1,4 +1,4 @@
-#include <cmath>
+#include "capstan/job/train.h"
 
 #include <fmt/format.h>
 #include <torch/version.h>
@@ -10,21 +10,14 @@
 #include "capstan/base/user_error.h"
 #include "capstan/cli/command_line.h"
 #include "capstan/cli/commands.h"
-#include "capstan/cli/device.h"
-#include "capstan/cli/job_dataset.h"
-#include "capstan/cli/network.h"
 #include "capstan/cli/output.h"
-#include "capstan/cli/resume.h"
+#include "capstan/cli/signals.h"
 #include "capstan/cli/strategy_help.h"
-#include "capstan/cli/train_job.h"
-#include "capstan/cli/train_team.h"
+#include "capstan/cli/terminal_progress.h"
 #include "capstan/client/connector.h"
-#include "capstan/job/estimate.h"
+#include "capstan/job/allreduce_group.h"
+#include "capstan/job/resume.h"
 #include "capstan/launch/child.h"
-#include "capstan/models/arena.h"
-#include "capstan/models/buffers.h"
-#include "capstan/optimizer/optimizer.h"
-#include "capstan/strategy/strategy.h"
 #include "capstan/training/threads.h"
 
 namespace capstan::cli {
@@ -71,22 +64,6 @@ std::string versions() {
   become("capstan-torch", arguments);
 }
 
-// A checkpoint of another network or another training set is not gone on from.
-void check_resumed(const Resumed& resumed, const FlatLayout& layout, const data::Dataset& dataset,
-                   const config::JobConfig& config) {
-  const auto& from = resumed.from.manifest;
-  const auto folder = resumed.from.folder.string();
-  if (const auto difference = layout.difference(FlatLayout(from.parameters)); !difference.empty())
-    throw UserError(fmt::format("{} is of another network than {}: {}", folder, config.network, difference));
-  const auto kind = config.optimizer.options().kind;
-  if (from.state != job::state_names(config))
-    throw UserError(fmt::format("{} was made with {}: its state is of no use to {} as it is set here", folder,
-                                from.optimizer, optimizer::name(kind)));
-  if (from.samples > 0 && (from.samples != dataset.train->count() || from.seed != config.seed))
-    throw UserError(fmt::format("{} was trained on {} samples with seed {}; here are {} samples and seed {}",
-                                folder, from.samples, from.seed, dataset.train->count(), config.seed));
-}
-
 void check(config::JobConfig& config, ByHand& place) {
   if (place.rank) {
     if (place.world_size < 2)
@@ -107,151 +84,154 @@ void check(config::JobConfig& config, ByHand& place) {
   }
   (void)client::parse_address(config.listen);
   config.validate();
-  check_device(config.device);
+  job::check_device(config.device);
 }
 
-}  // namespace
-
-int run_train(const Arguments& arguments) {
-  if (asks_for_strategies(arguments)) return kSuccess;
+struct TrainFlags {
   config::JobConfig config;
   ByHand place;
   bool json = false, dry_run = false;
-  std::string team_address;
-  std::uint32_t team_rank = 0;
+  std::string group_address;  // of rank 0, where this process is another of an allreduce group
+  std::uint32_t group_rank = 0;
+};
+
+using ConfigurationOf = std::function<std::filesystem::path(const std::string& resume)>;
+
+void add_own_flags(CommandLine& line, TrainFlags& flags) {
+  line.add({.name = "group-address", .value = &flags.group_address, .hidden = true});
+  line.add({.name = "group-rank", .value = &flags.group_rank, .hidden = true});
+  line.add({.name = "json",
+            .value = &flags.json,
+            .help = "Print the result as one JSON object on standard output",
+            .group = "Output"});
+  line.add({.name = "dry-run",
+            .value = &flags.dry_run,
+            .help = "Print the resolved configuration and an estimate, then end",
+            .group = "Output"});
+  line.add({.name = "rank",
+            .value = &flags.place.rank,
+            .limits = config::WholeRange{0, 4096},
+            .help = "This process's place in a job started by hand: 0 serves and leaves the run folder, the "
+                    "others work",
+            .group = "By hand"});
+  line.add({.name = "world-size",
+            .value = &flags.place.world_size,
+            .limits = config::WholeRange{2, 4097},
+            .help = "Processes of that job",
+            .group = "By hand"});
+  line.add({.name = "master-addr",
+            .value = &flags.place.master_addr,
+            .help = "Where rank 0 listens",
+            .group = "By hand"});
+  line.add({.name = "master-port",
+            .value = &flags.place.master_port,
+            .limits = config::WholeRange{1, 65535},
+            .help = "Its port",
+            .group = "By hand"});
+}
+
+// `configuration_of` says which file comes with --resume; flags override it. False where help was asked for.
+bool parse(TrainFlags& flags, const Arguments& arguments, const ConfigurationOf& configuration_of) {
   CommandLine line("train",
                    "Trains a network with a parameter server on this machine: starts servers and\n"
                    "workers, shows progress, evaluates each epoch, and leaves a run folder.\n\n"
                    "  capstan train                       LeNet learns digits: 1 server, 2 workers\n"
                    "  capstan train --dataset mnist --data-dir mnist --epochs 3 --strategy async\n"
                    "  capstan train --strategy single     the same without a server\n"
+                   "  capstan train --resume RUN          goes on, with the run's own configuration\n"
                    "  capstan train --rank R --world-size N --master-addr HOST --master-port PORT\n"
                    "                                      one place of a job on many hosts\n");
-  line.add(config, config::kTrain);
+  line.add(flags.config, config::kTrain);
   line.describe("token-file",
                 "File (mode 0600) with the job's token (default: a fresh one; with --rank: $CAPSTAN_TOKEN)");
-  line.add({.name = "team", .value = &team_address, .hidden = true});
-  line.add({.name = "team-rank", .value = &team_rank, .hidden = true});
-  line.add({.name = "json",
-            .value = &json,
-            .help = "Print the result as one JSON object on standard output",
-            .group = "Output"});
-  line.add({.name = "dry-run",
-            .value = &dry_run,
-            .help = "Print the resolved configuration and an estimate, then end",
-            .group = "Output"});
-  line.add({.name = "rank",
-            .value = &place.rank,
-            .limits = config::WholeRange{0, 4096},
-            .help = "This process's place in a job started by hand: 0 serves and leaves the run folder, the "
-                    "others work",
-            .group = "By hand"});
-  line.add({.name = "world-size",
-            .value = &place.world_size,
-            .limits = config::WholeRange{2, 4097},
-            .help = "Processes of that job",
-            .group = "By hand"});
-  line.add({.name = "master-addr",
-            .value = &place.master_addr,
-            .help = "Where rank 0 listens",
-            .group = "By hand"});
-  line.add({.name = "master-port",
-            .value = &place.master_port,
-            .limits = config::WholeRange{1, 65535},
-            .help = "Its port",
-            .group = "By hand"});
-  if (!line.parse(arguments)) return kSuccess;
-  if (config.has_servers()) config.optimizer.prefer(config.plan());
-  check(config, place);
+  add_own_flags(line, flags);
+  line.read_file_of("resume", configuration_of);
+  return line.parse(arguments);
+}
 
-  const bool by_hand = place.rank.has_value();
-  if (by_hand && *place.rank > 0 && !dry_run) become_worker(config, place, json);
-  const auto token = (by_hand && !dry_run) || !config.token_file.empty()
+// Flags, and the configuration of what is resumed; with `auto` and no folder that is of the run that is
+// found.
+bool parse(TrainFlags& flags, const Arguments& arguments) {
+  const auto train_dir = value_of(arguments, "train-dir");
+  const auto named = [&](const std::string& resume) {
+    return job::configuration_of(resume == "auto" ? train_dir : resume);
+  };
+  if (!parse(flags, arguments, named)) return false;
+  auto& config = flags.config;
+  if (config.resume != "auto" || !config.train_dir.empty()) return true;
+  const auto found = job::find_same_job("runs", config);
+  if (!found.run) {
+    if (!found.why_not.empty())
+      say("--resume auto: no run below runs/ is this job, so that one begins; " + found.why_not);
+    return true;
+  }
+  flags = TrainFlags();
+  (void)parse(flags, arguments, [&](const std::string&) { return job::configuration_of(*found.run); });
+  flags.config.resume = found.run->string();
+  return true;
+}
+
+// What goes on with an interrupted run, from any folder.
+std::string resume_command(const TrainFlags& flags, const std::string& run) {
+  auto command = fmt::format("{} train --resume {}", shell_word(launch::program("capstan")),
+                             shell_word(std::filesystem::absolute(run).lexically_normal().string()));
+  const auto& place = flags.place;
+  if (place.rank) {
+    command += fmt::format(" --rank {} --world-size {} --master-addr {} --master-port {}", *place.rank,
+                           place.world_size, place.master_addr, place.master_port);
+    if (const auto& file = flags.config.token_file; !file.empty())
+      command += " --token-file " + shell_word(std::filesystem::absolute(file).string());
+  }
+  return command;
+}
+
+int report(const job::TrainResult& result, const TrainFlags& flags) {
+  fmt::print("{}", flags.json ? result.json() + "\n" : result.summary());
+  if (result.interrupted)
+    say(result.checkpoint == result.reached.steps && result.reached.steps > 0
+            ? fmt::format("interrupted: {} goes on", resume_command(flags, result.run_dir))
+            : "interrupted: the weights so far are saved");
+  if (!result.problem.empty()) say("capstan: " + result.problem);
+  if (result.interrupted) return kInterrupted;
+  return result.problem.empty() ? kSuccess : kFailed;
+}
+
+}  // namespace
+
+int run_train(const Arguments& arguments) {
+  if (asks_for_strategies(arguments)) return kSuccess;
+  TrainFlags flags;
+  if (!parse(flags, arguments)) return kSuccess;
+  auto& config = flags.config;
+  if (config.has_servers()) config.optimizer.prefer(config.plan());
+  check(config, flags.place);
+
+  const bool by_hand = flags.place.rank.has_value();
+  if (by_hand && *flags.place.rank > 0 && !flags.dry_run) become_worker(config, flags.place, flags.json);
+  const auto token = (by_hand && !flags.dry_run) || !config.token_file.empty()
                          ? cluster::find_token(config.token_file)
                          : cluster::Token::generate();
 
   Interrupts interrupts;
-  auto dataset = data::load(dataset_options(config));
-  auto model = training::make_network(network_options(config), dataset.train->shape(), config.batch_size);
-  const auto layout = models::layout_of(*model);
-  if (config.has_servers()) (void)config.plan().groups_of(layout);  // groups without tensors end here
-  const auto buffer_layout = models::buffer_layout_of(*model);
-  std::vector<std::string> complaints;
-  auto resumed = find_resume(config, complaints);
-  for (const auto& complaint : complaints)
-    say(fmt::format("capstan: {}: taking the checkpoint before it", complaint));
-  if (resumed) check_resumed(*resumed, layout, dataset, config);
-  if (resumed && config.train_dir.empty()) config.train_dir = resumed->run;
-  // Nothing is written into another run than the one that goes on, or that `auto` found without a checkpoint
-  // and without weights: that one ended before it came to anything, and begins again.
-  std::error_code none;
-  const bool same_run = resumed
-                            ? std::filesystem::equivalent(config.train_dir, resumed->run, none)
-                            : config.resume == "auto" &&
-                                  !std::filesystem::exists(config.train_dir / "weights.safetensors", none);
-  const auto plan =
-      job::budget_steps(config, dataset.train->count(), resumed ? &resumed->from.manifest : nullptr);
-  (void)config.optimizer.schedule(plan.total);  // wrong schedules end here
-  if (dry_run) {
-    const job::DryRun shown{config,
-                            layout.parameters(),
-                            dataset.train->count(),
-                            dataset.test->count(),
-                            job::budget_steps(config, dataset.train->count(), nullptr),
-                            job::estimate(config, layout.bytes())};
-    fmt::print("{}", json ? shown.json() + "\n" : shown.text());
+  const auto style = TerminalProgress::style_of_errors();
+  TerminalProgress events(style);
+  const job::Environment environment{events, interrupts};
+  auto prepared = job::prepare(config, environment);
+  if (flags.dry_run) {
+    const auto shown = job::dry_run(prepared);
+    fmt::print("{}", flags.json ? shown.json() + "\n" : shown.text());
     return kSuccess;
   }
-  if (team_rank > 0) {
+  if (flags.group_rank > 0) {
     training::configure_torch(static_cast<int>(config.worker_threads()));
-    return follow_in_team(config, team_address, team_rank, dataset, plan,
-                          resumed ? std::optional(resumed->from) : std::nullopt);
+    job::follow_allreduce(prepared, flags.group_address, flags.group_rank);
+    return kSuccess;
   }
-  const auto toml = config.to_toml();  // as the user has it: another time the job may run on many hosts
-  if (config.transport == "auto" && config.has_servers() && !by_hand) config.transport = "local";
-
-  training::configure_torch(static_cast<int>(config.has_servers() ? 1 : config.worker_threads()));
-  TrainContext context{config,
-                       std::move(dataset),
-                       std::move(model),
-                       layout,
-                       buffer_layout,
-                       job::RunRecord(metrics::RunFolder(
-                           config.train_dir, fmt::format("{}-{}", config.network, config.dataset), same_run)),
-                       plan,
-                       resumed ? std::optional(resumed->from) : std::nullopt,
-                       interrupts,
-                       token,
-                       !by_hand,
-                       config.evaluator};
-  context.folder.write_configuration(toml);
-  context.folder.write_versions(versions());
-  if (resumed) {
-    say(fmt::format("going on from step {}: {}", plan.start.value, resumed->from.folder.string()));
-    if (plan.total <= plan.start.value)
-      say(fmt::format("nothing is left to train: it has {} updates, and --epochs {}{} ask for no more",
-                      plan.start.value, config.epochs, config.max_steps > 0 ? " with --max-steps" : ""));
-    context.folder.resumed(plan.start);
-  }
-  const auto result = config.is_single() ? train_alone(context)
-                      : config.is_team() ? train_in_team(context)
-                                         : train_with_servers(context);
-  say_unreadable(*context.dataset.test, "test");
-  context.folder.result(result);
-  if (json) {
-    fmt::print("{}\n", result.json());
-  } else {
-    fmt::print("{}", result.summary());
-  }
-  if (!context.folder.is_complete())
-    say(fmt::format("capstan: {}/metrics.jsonl is not complete: is the disk full?", result.run_dir));
-  if (result.interrupted)
-    say(result.checkpoint == result.reached.steps && result.reached.steps > 0
-            ? fmt::format("interrupted: --resume {} goes on", result.run_dir)
-            : "interrupted: the weights so far are saved");
-  if (!std::isfinite(result.test.loss))
-    say("the loss is not a finite number: training has diverged; a smaller --lr may help");
-  return result.interrupted ? kInterrupted : kSuccess;
+  const job::TrainOptions options{
+      token, !by_hand, {config.evaluator, progress_interval(config.log_interval, style)}, versions()};
+  const auto result = job::train(std::move(prepared), options, environment);
+  events.finish();
+  return report(result, flags);
 }
 
 }  // namespace capstan::cli

@@ -81,7 +81,7 @@ void TrainResult::resumed(const checkpoint::Manifest& from, std::uint64_t traini
 }
 
 std::string TrainResult::json() const {
-  Json json{{"ok", !interrupted},
+  Json json{{"ok", !interrupted && problem.empty()},
             {"network", config.network},
             {"dataset", config.dataset},
             {"strategy", config.strategy},
@@ -111,7 +111,7 @@ std::string TrainResult::json() const {
             {"run_dir", run_dir}};
   auto& list = json["per_worker"] = Json::array();
   for (const auto& row : rows) list.push_back(row_json(row));
-  if (interrupted) json["error"] = "interrupted";
+  if (interrupted || !problem.empty()) json["error"] = interrupted ? "interrupted" : problem;
   return json_line(json);
 }
 

@@ -44,6 +44,7 @@ struct TrainResult {
   std::uint64_t checkpoint = 0;       // version of the newest checkpoint; 0 for none
   std::string run_dir;
   bool interrupted = false;  // before it had made all its updates
+  std::string problem;       // what went wrong although there is a result; empty where nothing did
 
   // Takes over what the servers counted.
   void take(const wire::StatusReport& status, std::uint64_t training_samples);

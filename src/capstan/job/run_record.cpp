@@ -9,13 +9,12 @@
 #include "capstan/base/json.h"
 #include "capstan/base/text.h"
 #include "capstan/base/user_error.h"
+#include "capstan/checkpoint/model_file.h"
 
 namespace capstan::job {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr const char* kConfiguration = "config.toml";
 
 std::string text_of(const fs::path& file) {
   std::ifstream in(file, std::ios::binary);
@@ -36,6 +35,11 @@ void RunRecord::write_configuration(const std::string& toml) {
     if (error) throw UserError(fmt::format("cannot rename {}: {}", current.string(), error.message()));
   }
   folder_.write(kConfiguration, toml);
+}
+
+void RunRecord::write_weights(const FlatLayout& layout, std::span<const float> weights,
+                              const FlatLayout& buffer_layout, std::span<const float> buffers) {
+  checkpoint::write_model(path() / "weights.safetensors", layout, weights, buffer_layout, buffers);
 }
 
 void RunRecord::resumed(Version from) {

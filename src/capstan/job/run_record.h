@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <span>
 #include <string>
 
 #include "capstan/job/evaluation_schedule.h"
@@ -9,6 +10,8 @@
 #include "capstan/wire/messages.h"
 
 namespace capstan::job {
+
+inline constexpr const char* kConfiguration = "config.toml";  // in a run's folder
 
 // What a run writes into its folder besides weights and checkpoints: config.toml, versions.json and a line of
 // metrics.jsonl for each event. Not thread-safe.
@@ -20,6 +23,9 @@ class RunRecord {
   // Throws UserError where it cannot be written. A configuration of the same run that reads otherwise is kept
   // as config.1.toml, the one after it as config.2.toml, and so on.
   void write_configuration(const std::string& toml);
+  // weights.safetensors. Throws UserError where it cannot be written.
+  void write_weights(const FlatLayout& layout, std::span<const float> weights,
+                     const FlatLayout& buffer_layout, std::span<const float> buffers);
   void write_versions(const std::string& json) { folder_.write("versions.json", json); }
 
   void resumed(Version from);

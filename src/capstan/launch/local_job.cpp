@@ -8,7 +8,7 @@
 namespace capstan::launch {
 namespace {
 
-constexpr auto kServerStart = std::chrono::seconds(10);
+constexpr auto kLookInterval = std::chrono::milliseconds(100);
 constexpr std::string_view kReady = "listening on ";
 
 }  // namespace
@@ -30,13 +30,21 @@ std::string LocalJob::start_server(std::size_t index) {
   servers_.emplace_back(Child::Options{
       arguments, {fmt::format("{}={}", cluster::kTokenVariable, token_.text())}, log_of_server(index), true});
   server_reaped_.push_back(false);
-  const auto line = servers_.back().read_line(SteadyClock::now() + kServerStart);
-  if (!line || !line->starts_with(kReady)) {
-    servers_.back().wait(SteadyClock::now() + std::chrono::milliseconds(200));
-    const auto words = last_line(log_of_server(index));
-    throw UserError(fmt::format("server {} did not start{}", index, words.empty() ? "" : ": " + words));
+  return await_address(index);
+}
+
+std::string LocalJob::await_address(std::size_t index) {
+  auto& server = servers_[index];
+  std::optional<std::string> line;
+  while (!line && !server.poll()) {
+    line = server.read_line(SteadyClock::now() + kLookInterval);
+    if (!line && options_.look) options_.look();
   }
-  return line->substr(kReady.size());
+  if (!line) line = server.read_line(SteadyClock::now() + kLookInterval);
+  if (line && line->starts_with(kReady)) return line->substr(kReady.size());
+  server.wait(SteadyClock::now() + std::chrono::milliseconds(200));
+  const auto words = last_line(log_of_server(index));
+  throw UserError(fmt::format("server {} did not start{}", index, words.empty() ? "" : ": " + words));
 }
 
 std::string LocalJob::address_list() const {
@@ -51,7 +59,7 @@ void LocalJob::start_worker(const std::vector<std::string>& arguments, bool read
   worker_reaped_.push_back(false);
 }
 
-std::vector<LocalJob::Ended> LocalJob::reap() {
+std::vector<Processes::Ended> LocalJob::reap() {
   std::vector<Ended> ended;
   const auto look = [&](bool is_server, std::vector<Child>& children, std::vector<bool>& reaped) {
     for (std::size_t i = 0; i < children.size(); ++i) {
@@ -73,6 +81,10 @@ std::filesystem::path LocalJob::log_of_server(std::size_t index) const {
 
 std::filesystem::path LocalJob::log_of_worker(std::size_t rank) const {
   return options_.log_folder / fmt::format("worker-{}.log", rank);
+}
+
+void LocalJob::kill_worker(std::size_t rank) {
+  if (rank < workers_.size()) workers_[rank].signal(SIGKILL);
 }
 
 void LocalJob::wait(TimePoint deadline) {

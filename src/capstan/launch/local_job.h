@@ -1,18 +1,19 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "capstan/cluster/token.h"
-#include "capstan/launch/child.h"
+#include "capstan/launch/processes.h"
 
 namespace capstan::launch {
 
 // The servers and workers of one job as processes of this machine. Whatever happens to this object, they
 // end with it. Not thread-safe.
-class LocalJob {
+class LocalJob final : public Processes {
  public:
   struct Options {
     std::uint32_t servers = 1;
@@ -20,8 +21,11 @@ class LocalJob {
     std::string listen = "127.0.0.1:0";   // of the first server; the others take free ports of that host
     std::optional<cluster::Token> token;  // none: a fresh one
     std::filesystem::path log_folder;     // takes each process's standard error
+    std::function<void()> look = {};      // called now and then while a server starts; throws to give up
   };
 
+  // Starts the servers, and waits until each listens or has ended: one that resumes reads its checkpoint
+  // first. Throws UserError where one does not start.
   explicit LocalJob(const Options& options);
 
   const cluster::Token& token() const { return token_; }
@@ -33,23 +37,16 @@ class LocalJob {
   Child& worker(std::size_t rank) { return workers_[rank]; }
   std::size_t workers() const { return workers_.size(); }
 
-  struct Ended {
-    bool is_server = false;
-    std::size_t index = 0;
-    Exit exit;
-    std::string last_words;  // the last line of its log
-  };
-  // Processes that have ended since the last call.
-  std::vector<Ended> reap();
+  std::vector<Ended> reap() override;
+  void kill_worker(std::size_t rank) override;
+  void wait(TimePoint deadline) override;
 
   std::filesystem::path log_of_server(std::size_t index) const;
   std::filesystem::path log_of_worker(std::size_t rank) const;
 
-  // Waits for all to end by themselves; kills those that have not by the deadline.
-  void wait(TimePoint deadline);
-
  private:
   std::string start_server(std::size_t index);
+  std::string await_address(std::size_t index);
 
   const Options options_;
   const cluster::Token token_;

@@ -1,0 +1,133 @@
+#include "capstan/cli/terminal_progress.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <numeric>
+#include <string_view>
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+namespace capstan::cli {
+namespace {
+
+constexpr std::size_t kMaxWorkerLines = 16;
+constexpr auto kRateWindow = std::chrono::milliseconds(900);
+constexpr const char* kNoWrap = "\033[?7l";
+constexpr const char* kWrap = "\033[?7h";
+constexpr const char* kLineEnd = "\033[K\n";  // clears what was longer before
+
+std::string time_text(const std::optional<double>& s) {
+  if (!s || *s > 1e7) return "-";
+  const auto t = static_cast<std::uint64_t>(*s);
+  if (t < 3600) return fmt::format("{}:{:02}", t / 60, t % 60);
+  return fmt::format("{}:{:02}:{:02}", t / 3600, t / 60 % 60, t % 60);
+}
+
+void write_errors(const std::string& text) {
+  std::fputs(text.c_str(), stderr);
+  std::fflush(stderr);
+}
+
+}  // namespace
+
+TerminalProgress::Style TerminalProgress::style_of_errors() {
+  const char* term = std::getenv("TERM");
+  const bool terminal = ::isatty(STDERR_FILENO) != 0 && term && std::string_view(term) != "dumb";
+  return {terminal, terminal && !std::getenv("NO_COLOR")};
+}
+
+double progress_interval(double log_interval, const TerminalProgress::Style& style) {
+  if (log_interval > 0) return log_interval;
+  return style.terminal ? 0.2 : 2;
+}
+
+TerminalProgress::TerminalProgress(Style style) : TerminalProgress(style, write_errors) {}
+
+TerminalProgress::TerminalProgress(Style style, Write write) : style_(style), write_(std::move(write)) {}
+
+TerminalProgress::~TerminalProgress() {
+  finish();
+}
+
+std::string TerminalProgress::bar(double part) const {
+  constexpr int kWidth = 16;
+  const int full = static_cast<int>(std::clamp(part, 0.0, 1.0) * kWidth);
+  std::string out;
+  for (int i = 0; i < kWidth; ++i) out += i < full ? "█" : "░";
+  return style_.color ? "\033[36m" + out + "\033[0m" : out;
+}
+
+// Short enough for a terminal of 80 columns.
+std::string TerminalProgress::whole_line(const job::Progress& p) const {
+  const auto loss = p.loss ? fmt::format("{:.4f}", *p.loss) : "-";
+  return fmt::format("{} {:3.0f} %  step {}/{}  loss {}  {:.0f} samples/s  ETA {}",
+                     style_.terminal ? bar(p.part()) : "total", 100 * p.part(), p.done, p.total, loss,
+                     std::accumulate(rates_.begin(), rates_.end(), 0.0), time_text(p.seconds_left()));
+}
+
+std::string TerminalProgress::worker_line(std::size_t rank, const wire::WorkerRow& row) const {
+  constexpr const char* kStates[] = {"starting", "", "done", "lost"};
+  if (row.state != wire::WorkerState::kLive)
+    return fmt::format("  worker {}  {}", rank, kStates[static_cast<int>(row.state)]);
+  const double total = row.compute_seconds + row.wait_seconds;
+  return fmt::format("  worker {}  step {}  loss {:.4f}  {:.0f} samples/s  computing {:.0f} %", rank,
+                     row.steps.value, row.loss, rates_[rank],
+                     total > 0 ? 100 * row.compute_seconds / total : 0);
+}
+
+void TerminalProgress::update_rates(const job::Progress& p) {
+  const auto& workers = p.status.workers;
+  if (rates_.size() != workers.size()) {
+    rates_.assign(workers.size(), 0);
+    rate_samples_.assign(workers.size(), 0);
+    rate_at_ = {};
+  }
+  if (p.at - rate_at_ < kRateWindow) return;
+  // At first the rate since the job began.
+  const double window = rate_at_ == TimePoint() ? p.status.seconds : seconds(p.at - rate_at_);
+  for (std::size_t i = 0; i < workers.size(); ++i) {
+    // A worker that replaces a lost one counts from 0 again.
+    const auto before = workers[i].samples < rate_samples_[i] ? 0 : rate_samples_[i];
+    rates_[i] = window > 0 ? static_cast<double>(workers[i].samples - before) / window : 0;
+    rate_samples_[i] = workers[i].samples;
+  }
+  rate_at_ = p.at;
+}
+
+void TerminalProgress::progress(const job::Progress& p) {
+  update_rates(p);
+  const auto& workers = p.status.workers;
+  const auto lines = style_.terminal                     ? std::min(workers.size(), kMaxWorkerLines)
+                     : workers.size() <= kMaxWorkerLines ? workers.size()
+                                                         : 0;
+  const char* const end = style_.terminal ? kLineEnd : "\n";
+  auto out = whole_line(p) + end;
+  for (std::size_t i = 0; i < lines; ++i) out += worker_line(i, workers[i]) + end;
+  if (!style_.terminal) return write_(out);
+  erase();
+  drawn_ = 1 + lines;
+  // Without wrapping, a long line in a narrow window is cut instead of breaking the count of lines.
+  write_(kNoWrap + out + kWrap);
+}
+
+void TerminalProgress::erase() {
+  if (drawn_ > 0) write_(fmt::format("\033[{}A\033[J", drawn_));
+  drawn_ = 0;
+}
+
+void TerminalProgress::message(const std::string& line) {
+  erase();
+  write_(line + "\n");
+}
+
+void TerminalProgress::evaluated(const job::EvaluationRecord& record) {
+  message(record.text());
+}
+
+void TerminalProgress::finish() {
+  erase();
+}
+
+}  // namespace capstan::cli

@@ -1,0 +1,91 @@
+#include "capstan/job/allreduce_group.h"
+
+#include <fmt/format.h>
+
+#include "capstan/base/failure.h"
+#include "capstan/base/user_error.h"
+#include "capstan/client/connector.h"
+#include "capstan/job/warnings.h"
+#include "capstan/launch/process_group.h"
+#include "capstan/training/allreduce.h"
+
+namespace capstan::job {
+namespace {
+
+constexpr auto kEndPatience = std::chrono::seconds(5);
+constexpr auto kCausePatience = std::chrono::seconds(1);
+
+training::Team part_of(training::AllreduceGroup& group, const config::JobConfig& config, std::uint32_t rank) {
+  return {rank, config.workers, [&group](std::span<float> values) { group.sum(values); },
+          config.slow_down(rank)};
+}
+
+std::vector<launch::ProcessGroup::Member> followers(const PreparedJob& job, const std::string& address,
+                                                    const std::filesystem::path& run) {
+  std::vector<launch::ProcessGroup::Member> members;
+  for (std::uint32_t rank = 1; rank < job.config.workers; ++rank) {
+    std::vector<std::string> arguments = {launch::program("capstan-torch"), "train",
+                                          "--config=" + (run / kConfiguration).string(),
+                                          "--group-address=" + address, fmt::format("--group-rank={}", rank)};
+    if (job.resume) arguments.push_back("--resume=" + job.resume->folder.string());
+    members.push_back({arguments, run / fmt::format("worker-{}.log", rank)});
+  }
+  return members;
+}
+
+// Throws for a process that is lost, or has been given wrong input.
+void check(const std::optional<launch::ProcessGroup::Lost>& lost) {
+  if (!lost) return;
+  const auto words = without_name(lost->last_words);
+  if (lost->exit.code == kWrongUsage) throw UserError(words);
+  auto how = lost->was_stopped ? "it was stopped" : lost->exit.text();
+  if (lost->exit.signal == 0 && !words.empty()) how += ", it said: " + words;
+  throw Failure(
+      kLost, fmt::format("worker {} is lost ({}): training cannot go on without it", lost->index + 1, how));
+}
+
+}  // namespace
+
+TrainResult train_allreduce(PreparedJob& job, Environment environment, RunRecord& record,
+                            const RunOptions& options) {
+  const auto host = client::parse_address(job.config.listen).host;
+  bool met = false;
+  std::unique_ptr<training::AllreduceGroup> group;
+  launch::ProcessGroup processes;  // ends before the group, which waits for what they have under way
+  const auto look = [&] {
+    check(processes.find_lost());
+    const auto requests = environment.stop.requests();
+    if (requests > 0 && !met) throw Failure(kInterrupted, "interrupted before all workers had come");
+    if (requests > 1)
+      throw Failure(kInterrupted, "interrupted; the workers did not end their step and were killed");
+  };
+  group = training::AllreduceGroup::open(host + ":0", job.config.workers, look);
+  processes.start(followers(job, group->address(), record.path()));
+  try {
+    group->meet();
+    met = true;
+    const auto own = part_of(*group, job.config, 0);
+    auto result = SingleProcess(job, environment, record, options, own).run();
+    processes.wait(SteadyClock::now() + kEndPatience);
+    return result;
+  } catch (const Failure& failure) {
+    if (failure.code() == kLost) check(processes.await_lost(SteadyClock::now() + kCausePatience));
+    throw;
+  }
+}
+
+void follow_allreduce(const PreparedJob& job, const std::string& address, std::uint32_t rank) {
+  const auto& config = job.config;
+  if (rank >= config.workers)
+    throw UserError(fmt::format("--group-rank {}: the group has {} workers, from 0", rank, config.workers));
+  const auto group = training::AllreduceGroup::join(address, rank, config.workers);
+  group->meet();
+  const optimizer::Optimizer rule(config.optimizer.options(), {});
+  (void)training::train_single(
+      {network_options(config), config.batch_size, config.epochs, config.max_steps, config.seed,
+       config.optimizer.options(), config.optimizer.schedule(job.budget.total), config.threads_per_loader(),
+       single_start(job.resume, rule), part_of(*group, config, rank)},
+      job.task.dataset, {});
+}
+
+}  // namespace capstan::job

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <future>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "capstan/base/ids.h"
+#include "capstan/base/time.h"
+#include "capstan/training/evaluation.h"
+
+namespace capstan::job {
+
+// Evaluates flat weights and buffers on the test set; nothing where `cancel` was set on the way. Called on a
+// thread of its own. Throws UserError where images cannot be read.
+using Evaluate = std::function<std::optional<training::Evaluation>(
+    std::vector<float> weights, std::vector<float> buffers, const std::atomic<bool>& cancel)>;
+
+// Evaluates one version at a time while its owner goes on. Use from one thread.
+class BackgroundEvaluation {
+ public:
+  struct Outcome {
+    Version version;
+    double seconds = 0;  // of training until that version
+    std::optional<training::Evaluation> test;
+    std::string error;  // why there is none; empty where it was cancelled
+  };
+
+  explicit BackgroundEvaluation(Evaluate evaluate);
+  // Cancels what runs, and waits for it.
+  ~BackgroundEvaluation();
+
+  bool busy() const { return running_.valid(); }
+  // Not while it is busy.
+  void start(Version version, double seconds, std::vector<float> weights, std::vector<float> buffers);
+  // The outcome, once it is there; waits for it at most so long.
+  std::optional<Outcome> poll(Duration most = {});
+  void cancel() { cancel_ = true; }
+
+ private:
+  const Evaluate evaluate_;
+  std::atomic<bool> cancel_ = false;
+  Version version_;
+  double seconds_ = 0;
+  std::future<std::optional<training::Evaluation>> running_;
+};
+
+}  // namespace capstan::job

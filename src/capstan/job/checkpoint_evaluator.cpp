@@ -1,0 +1,169 @@
+#include "capstan/job/checkpoint_evaluator.h"
+
+#include <cerrno>
+#include <cstring>
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include "capstan/base/failure.h"
+#include "capstan/base/json.h"
+#include "capstan/base/user_error.h"
+#include "capstan/checkpoint/checkpoint.h"
+#include "capstan/job/folder_watch.h"
+
+namespace capstan::job {
+namespace {
+
+namespace fs = std::filesystem;
+using Parsed = nlohmann::ordered_json;
+
+constexpr const char* kRecord = "evaluations.jsonl";
+
+}  // namespace
+
+Json CheckpointEvaluation::json() const {
+  return {{"step", step},
+          {"epoch", epoch},
+          {"test_loss", test.loss},
+          {"test_accuracy", test.accuracy},
+          {"test_top5", test.top5},
+          {"samples", test.samples},
+          {"seconds", seconds},
+          {"checkpoint", checkpoint},
+          {"id", id}};
+}
+
+std::optional<CheckpointEvaluation> CheckpointEvaluation::parse(const std::string& line) {
+  const auto json = Parsed::parse(line, nullptr, false);
+  if (!json.is_object() || !json.value("step", Parsed()).is_number_unsigned() ||
+      !json.value("test_accuracy", Parsed()).is_number() || !json.value("id", Parsed()).is_string())
+    return {};
+  const auto number = [&](const char* key) {
+    const auto found = json.find(key);
+    return found != json.end() && found->is_number() ? found->get<double>() : 0.0;
+  };
+  const auto name = json.value("checkpoint", Parsed());
+  return CheckpointEvaluation{json["step"].get<std::uint64_t>(),
+                              number("epoch"),
+                              {number("test_loss"), number("test_accuracy"), number("test_top5"),
+                               static_cast<std::uint64_t>(number("samples"))},
+                              number("seconds"),
+                              name.is_string() ? name.get<std::string>() : "",
+                              json["id"].get<std::string>()};
+}
+
+CheckpointEvaluator::CheckpointEvaluator(Options options, Evaluate evaluate, Environment environment)
+    : options_(std::move(options)),
+      evaluate_(std::move(evaluate)),
+      environment_(environment),
+      weights_(options_.layout.size()) {
+  lock_record();
+  read_record();
+  record_.open(options_.run / kRecord, std::ios::app);
+  if (!record_) throw UserError(fmt::format("cannot write {}", (options_.run / kRecord).string()));
+}
+
+// Two evaluators of one run would do everything twice. A file system without locks has to do without.
+void CheckpointEvaluator::lock_record() {
+  const auto file = options_.run / kRecord;
+  lock_.reset(::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
+  if (!lock_) throw UserError(fmt::format("cannot write {}: {}", file.string(), std::strerror(errno)));
+  if (::flock(lock_.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+    throw UserError(fmt::format("{} is being evaluated by another process", options_.run.string()));
+}
+
+// What was evaluated before this process is not done again.
+void CheckpointEvaluator::read_record() {
+  std::ifstream in(options_.run / kRecord);
+  for (std::string line; std::getline(in, line);) {
+    if (auto parsed = CheckpointEvaluation::parse(line)) {
+      evaluated_.insert(parsed->id);
+      results_.push_back(std::move(*parsed));
+    }
+  }
+  best_ = find_best();
+}
+
+// Of those evaluated that are still there: a run that went back has left some of them.
+std::optional<CheckpointEvaluation> CheckpointEvaluator::find_best() const {
+  std::optional<CheckpointEvaluation> best;
+  for (const auto& line : results_) {
+    if (best && line.test.accuracy <= best->test.accuracy) continue;
+    if (checkpoint::identity(checkpoint::folder_of(options_.run, {line.step})) == line.id) best = line;
+  }
+  return best;
+}
+
+void CheckpointEvaluator::run() {
+  FolderWatch watch({options_.run, options_.run / "checkpoints"});
+  while (environment_.stop.requests() == 0) {
+    const bool finished =
+        checkpoint::is_finished(options_.run);  // before the look: what came earlier is seen
+    const bool any = evaluate_new();
+    if (options_.once && !any && evaluated_.empty())
+      throw UserError(fmt::format("{} has no checkpoint yet", options_.run.string()));
+    if (options_.once || (finished && !any)) return;
+    if (!any) watch.wait(environment_.stop.fd(), from_seconds(options_.poll_interval));
+  }
+}
+
+// True where there was something to do.
+bool CheckpointEvaluator::evaluate_new() {
+  bool any = false;
+  for (const auto& entry : checkpoint::list(options_.run)) {
+    if (environment_.stop.requests() > 0) break;
+    if (options_.every > 0 && entry.version.value % options_.every != 0) continue;
+    const auto id = checkpoint::identity(entry.folder);
+    if (id.empty() || !evaluated_.insert(id).second) continue;
+    any = true;
+    try {
+      evaluate(entry, id);
+    } catch (const UserError& error) {
+      if (options_.once) throw;
+      // It may have been removed to make room while it was read: then there is nothing to say.
+      if (fs::exists(entry.folder / checkpoint::kManifestFile))
+        environment_.events.message(fmt::format("capstan: {}", error.what()));
+    }
+  }
+  return any;
+}
+
+void CheckpointEvaluator::evaluate(const checkpoint::Entry& entry, const std::string& id) {
+  const auto manifest = checkpoint::read_manifest(entry.folder);
+  if (const auto difference = options_.layout.difference(FlatLayout(manifest.parameters));
+      !difference.empty())
+    throw Failure(kWrongUsage, fmt::format("{} is of another network than {}: {}", entry.folder.string(),
+                                           options_.network, difference));
+  const checkpoint::NamedArray array[] = {{"weights", weights_}};
+  checkpoint::load(entry.folder, manifest, {0, options_.layout.size()}, array);
+  std::vector<float> buffers;
+  if (manifest.buffers == options_.buffer_layout.tensors())
+    buffers = checkpoint::load_buffers(entry.folder, manifest);
+  const auto start = environment_.now();
+  const auto test = evaluate_(weights_, buffers);
+  const double epoch = manifest.samples > 0 ? static_cast<double>(manifest.trained_samples) /
+                                                  static_cast<double>(manifest.samples)
+                                            : 0;
+  note({entry.version.value, epoch, test, seconds(environment_.now() - start),
+        entry.folder.filename().string(), id});
+}
+
+void CheckpointEvaluator::note(const CheckpointEvaluation& line) {
+  record_ << json_line(line.json()) << std::endl;
+  if (!record_)
+    throw Failure(kFailed,
+                  fmt::format("cannot write {}: is the disk full?", (options_.run / kRecord).string()));
+  results_.push_back(line);
+  best_ = find_best();
+  if (best_) checkpoint::link_best(options_.run, {best_->step});
+  environment_.events.message(
+      fmt::format("step {}  epoch {:.2f}  test accuracy {:.2f} %  top-5 {:.2f} %  test loss {:.4f}{}",
+                  line.step, line.epoch, 100 * line.test.accuracy, 100 * line.test.top5, line.test.loss,
+                  best_ && best_->id == line.id ? "  best" : ""));
+}
+
+}  // namespace capstan::job

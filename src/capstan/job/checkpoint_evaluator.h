@@ -1,0 +1,79 @@
+#pragma once
+
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "capstan/base/flat_layout.h"
+#include "capstan/base/json.h"
+#include "capstan/base/unique_fd.h"
+#include "capstan/checkpoint/run_checkpoints.h"
+#include "capstan/job/environment.h"
+#include "capstan/training/evaluation.h"
+
+namespace capstan::job {
+
+// One line of a run's evaluations.jsonl.
+struct CheckpointEvaluation {
+  std::uint64_t step = 0;
+  double epoch = 0;
+  training::Evaluation test;
+  double seconds = 0;      // that the evaluation took
+  std::string checkpoint;  // its folder's name
+  std::string id;          // tells it from another of the same step
+
+  Json json() const;
+  // Nothing where the line is of another kind.
+  static std::optional<CheckpointEvaluation> parse(const std::string& line);
+};
+
+// Evaluates the checkpoints of one run as they come, writes a line of evaluations.jsonl for each, and links
+// the best. Use from one thread.
+class CheckpointEvaluator {
+ public:
+  struct Options {
+    std::filesystem::path run;
+    std::string network;  // its name, for messages
+    FlatLayout layout;    // of its parameters
+    FlatLayout buffer_layout;
+    std::uint64_t every = 0;   // only steps that are multiples of it; 0: all
+    double poll_interval = 1;  // seconds after which to look where the file system tells of no change
+    bool once = false;         // what is there, then end
+  };
+  // Evaluates flat weights and buffers; empty buffers are as they were.
+  using Evaluate =
+      std::function<training::Evaluation(std::span<const float> weights, std::span<const float> buffers)>;
+
+  // Throws UserError where another process evaluates this run, or nothing can be written there.
+  CheckpointEvaluator(Options options, Evaluate evaluate, Environment environment);
+
+  // Until the run is finished and all is evaluated, or the user asks to end.
+  void run();
+
+  std::size_t evaluations() const { return evaluated_.size(); }
+  const std::optional<CheckpointEvaluation>& best() const { return best_; }
+
+ private:
+  void lock_record();
+  void read_record();
+  bool evaluate_new();
+  void evaluate(const checkpoint::Entry& entry, const std::string& id);
+  void note(const CheckpointEvaluation& line);
+  std::optional<CheckpointEvaluation> find_best() const;
+
+  const Options options_;
+  const Evaluate evaluate_;
+  Environment environment_;
+  std::vector<float> weights_;
+  std::set<std::string> evaluated_;  // by their identities
+  std::vector<CheckpointEvaluation> results_;
+  std::optional<CheckpointEvaluation> best_;
+  UniqueFd lock_;
+  std::ofstream record_;
+};
+
+}  // namespace capstan::job

@@ -1,0 +1,245 @@
+#include "capstan/job/comparison.h"
+
+#include <algorithm>
+#include <cctype>
+#include <ctime>
+#include <fstream>
+#include <sstream>
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+#include <signal.h>
+
+#include "capstan/base/failure.h"
+#include "capstan/base/text.h"
+#include "capstan/base/user_error.h"
+#include "capstan/launch/child.h"
+#include "capstan/metrics/run_folder.h"
+#include "capstan/report/page.h"
+
+namespace capstan::job {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr auto kLookInterval = std::chrono::milliseconds(100);
+constexpr auto kEndPatience = std::chrono::seconds(30);
+
+// Globs may hold anything, and differ in nothing but that.
+std::string folder_name(std::string strategy, std::size_t index) {
+  const bool has_groups = strategy.find('=') != std::string::npos;
+  const auto fits = [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) || c == '-' || c == '.' || c == '_';
+  };
+  std::ranges::replace_if(strategy, std::not_fn(fits), '-');
+  return has_groups ? fmt::format("{}-{}", index + 1, strategy) : strategy;
+}
+
+// The result, or what the run says went wrong.
+Json result_of(const TrainingOutcome& outcome) {
+  auto result = Json::parse(outcome.output, nullptr, false);
+  if (result.is_object()) return result;
+  return {{"ok", false}, {"error", fmt::format("it ended without a result ({})", outcome.end)}};
+}
+
+std::vector<std::string> with(std::vector<std::string> flags, std::vector<std::string> more) {
+  flags.insert(flags.end(), more.begin(), more.end());
+  return flags;
+}
+
+// A key of a configuration as `train --dry-run` prints it.
+std::string setting(const std::string& toml, const std::string& key) {
+  const auto at = ("\n" + toml).find("\n" + key + " = '");
+  if (at == std::string::npos) return "job";
+  const auto begin = at + key.size() + 4;
+  return toml.substr(begin, toml.find('\'', begin) - begin);
+}
+
+// Wrong flags end here, before anything has run. Returns the job's name.
+std::string rehearse(const ComparisonOptions& options, const RunTraining& run, StopToken& stop) {
+  std::string name;
+  for (const auto& strategy : options.strategies) {
+    const auto outcome = run(with(options.train_flags, {"--strategy=" + strategy, "--dry-run"}), true);
+    const auto result = result_of(outcome);
+    if (stop.requests() > 0) throw Failure(kInterrupted, "interrupted before anything has run");
+    if (!result.value("ok", false)) {
+      const auto error = result.value("error", std::string("capstan train does not start"));
+      if (outcome.code == kWrongUsage) throw UserError(error);
+      throw Failure(kFailed, error);
+    }
+    const auto toml = result.value("config", std::string());
+    name = fmt::format("compare-{}-{}", setting(toml, "network"), setting(toml, "dataset"));
+  }
+  return name;
+}
+
+// A JSON number; what is not finite is null there.
+double number(const Json& json, const char* key) {
+  const auto found = json.find(key);
+  return found != json.end() && found->is_number() ? found->get<double>() : 0;
+}
+
+report::Run run_one(const std::string& strategy, const std::filesystem::path& folder,
+                    const ComparisonOptions& options, const RunTraining& train, StopToken& stop) {
+  report::Run run;
+  run.strategy = strategy;
+  run.run_dir = folder.string();
+  const auto result = result_of(
+      train(with(options.train_flags, {"--strategy=" + strategy, "--train-dir=" + run.run_dir}), false));
+  run.has_result = result.contains("test_accuracy");  // also where it was interrupted
+  if (!run.has_result) run.problem = "failed: " + result.value("error", std::string("without a reason"));
+  if (stop.requests() > 0) run.problem = "interrupted";
+  run.seconds = number(result, "seconds");
+  run.samples_per_second = number(result, "samples_per_second");
+  run.test_accuracy = number(result, "test_accuracy");
+  run.test_loss = number(result, "test_loss");
+  run.staleness_mean = number(result, "staleness_mean");
+  run.staleness_max = static_cast<std::uint64_t>(number(result, "staleness_max"));
+  run.steps = static_cast<std::uint64_t>(number(result, "steps"));
+  run.epochs = number(result, "epochs");
+  run.points = report::read_points(folder / "metrics.jsonl");
+  run.settings = report::read_settings(folder / "config.toml");
+  return run;
+}
+
+report::Settings read_versions(const std::filesystem::path& file) {
+  std::ifstream in(file);
+  const auto json = Json::parse(in, nullptr, false);
+  report::Settings out;
+  if (!json.is_object()) return out;
+  for (const auto& [key, value] : json.items())
+    out.emplace_back(key, value.is_string() ? value.get<std::string>() : value.dump());
+  return out;
+}
+
+Json or_null(const std::optional<double>& value) {
+  return value ? Json(*value) : Json();
+}
+
+Json json_of(const report::Comparison& comparison, const report::Run& run) {
+  auto evaluations = Json::array();
+  for (const auto& p : run.points)
+    evaluations.push_back({{"seconds", p.seconds},
+                           {"samples", p.samples},
+                           {"test_accuracy", p.accuracy},
+                           {"test_loss", p.loss}});
+  Json out{{"strategy", run.strategy}, {"ok", run.problem.empty()}};
+  if (!run.problem.empty()) out["error"] = run.problem;
+  if (run.has_result) {
+    out["seconds"] = run.seconds;
+    out["samples_per_second"] = run.samples_per_second;
+    out["speedup"] = or_null(report::speedup(comparison, run));
+    out["test_accuracy"] = run.test_accuracy;
+    out["test_loss"] = run.test_loss;
+    out["seconds_to_target"] = or_null(report::seconds_to_target(comparison, run));
+    out["staleness_mean"] = run.staleness_mean;
+    out["staleness_max"] = run.staleness_max;
+    out["steps"] = run.steps;
+    out["epochs"] = run.epochs;
+  }
+  out["run_dir"] = run.run_dir;
+  out["evaluations"] = std::move(evaluations);
+  return out;
+}
+
+}  // namespace
+
+std::vector<std::string> split_strategies(const std::string& text) {
+  const bool has_groups = text.find_first_of("=;") != std::string::npos;
+  const char between = has_groups ? ';' : ',';
+  std::vector<std::string> out;
+  std::istringstream words(text + between);
+  for (std::string name; std::getline(words, name, between);) {
+    std::istringstream parts(name);
+    for (std::string part; has_groups && std::getline(parts, part, ',');) {
+      if (name.find(',') != std::string::npos && part.find('=') == std::string::npos)
+        throw UserError(
+            fmt::format("--strategies {}: where one has groups, semicolons stand between them: "
+                        "\"sync;default=sync,fc*=async\"",
+                        text));
+    }
+    if (name.empty()) throw UserError(fmt::format("--strategies {}: a name is empty", text));
+    if (std::ranges::find(out, name) != out.end())
+      throw UserError(fmt::format("--strategies {}: {} is named twice", text, name));
+    out.push_back(name);
+  }
+  return out;
+}
+
+RunTraining training_process(StopToken& stop) {
+  return [&stop](const std::vector<std::string>& flags, bool quiet) {
+    const std::vector<std::string> program = {launch::program("capstan-torch"), "train", "--json"};
+    launch::Child child({with(program, flags), {}, quiet ? "/dev/null" : "", true});
+    int passed_on = 0;
+    std::optional<TimePoint> deadline;
+    TrainingOutcome outcome;
+    while (!child.poll()) {
+      if (const auto line = child.read_line(SteadyClock::now() + kLookInterval)) outcome.output = *line;
+      (void)child.wait(SteadyClock::now() + std::chrono::milliseconds(5));
+      if (stop.requests() > passed_on) {
+        passed_on = stop.requests();
+        child.signal(SIGTERM);  // children ignore the terminal's own interrupt
+        if (!deadline) deadline = SteadyClock::now() + kEndPatience;
+      }
+      if (deadline && SteadyClock::now() > *deadline) child.signal(SIGKILL);
+    }
+    while (const auto line = child.read_line(SteadyClock::now() + kLookInterval)) outcome.output = *line;
+    outcome.code = child.poll()->code;
+    outcome.end = child.poll()->text();
+    return outcome;
+  };
+}
+
+ComparisonResult compare(const ComparisonOptions& options, const RunTraining& run, Environment environment) {
+  auto& stop = environment.stop;
+  metrics::RunFolder folder(options.folder, rehearse(options, run, stop));
+  ComparisonResult result;
+  auto& comparison = result.comparison;
+  comparison.target_accuracy = options.target_accuracy;
+  comparison.when = fmt::format("{:%Y-%m-%d %H:%M}", fmt::localtime(std::time(nullptr)));
+  for (std::size_t i = 0; i < options.strategies.size(); ++i) {
+    const auto& strategy = options.strategies[i];
+    if (stop.requests() > 0) {
+      auto& missing = comparison.runs.emplace_back();
+      missing.strategy = strategy;
+      missing.problem = "not run";
+      continue;
+    }
+    environment.events.message(fmt::format("{} of {}: {}", i + 1, options.strategies.size(), strategy));
+    const auto own_folder = folder.path() / folder_name(strategy, i);
+    comparison.runs.push_back(run_one(strategy, own_folder, options, run, stop));
+    const auto& last = comparison.runs.back();
+    if (!last.has_result) environment.events.message(fmt::format("{} {}", strategy, last.problem));
+    if (comparison.versions.empty()) comparison.versions = read_versions(own_folder / "versions.json");
+    folder.append(json_line(json_of(comparison, last)));
+  }
+  folder.write("compare.html", report::page(comparison));
+  result.folder = folder.path();
+  result.page = folder.path() / "compare.html";
+  result.interrupted = stop.requests() > 0;
+  return result;
+}
+
+std::string ComparisonResult::problem() const {
+  for (const auto& run : comparison.runs)
+    if (!run.problem.empty()) return fmt::format("{}: {}", run.strategy, run.problem);
+  return "";
+}
+
+std::string ComparisonResult::json() const {
+  Json json{{"ok", problem().empty()}};
+  if (!problem().empty()) json["error"] = problem();
+  json["target_accuracy"] = or_null(comparison.target_accuracy);
+  json["runs"] = Json::array();
+  for (const auto& run : comparison.runs) json["runs"].push_back(json_of(comparison, run));
+  json["run_dir"] = folder.string();
+  json["page"] = page.string();
+  return json_line(json);
+}
+
+std::string ComparisonResult::text() const {
+  return fmt::format("{}{}\n", report::text(report::table(comparison)), page.string());
+}
+
+}  // namespace capstan::job

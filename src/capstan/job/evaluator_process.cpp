@@ -1,0 +1,49 @@
+#include "capstan/job/evaluator_process.h"
+
+#include <fstream>
+
+#include <fmt/format.h>
+
+namespace capstan::job {
+namespace {
+
+constexpr auto kLookInterval = std::chrono::milliseconds(100);
+constexpr auto kPatience = std::chrono::seconds(1);  // after which the user hears what is waited for
+
+}  // namespace
+
+EvaluatorProcess::EvaluatorProcess(bool wanted, const std::filesystem::path& run, Environment environment)
+    : log_(run / "evaluator.log"), environment_(environment) {
+  if (!wanted) return;
+  std::error_code ignored;
+  std::filesystem::remove(log_, ignored);
+  child_.emplace(launch::Child::Options{
+      {launch::program("capstan-torch"), "eval", "--train-dir=" + run.string()}, {}, log_, false});
+}
+
+void EvaluatorProcess::look() {
+  if (!child_) return;
+  std::ifstream in(log_);
+  in.seekg(said_);
+  for (std::string line; std::getline(in, line) && !in.eof(); said_ = in.tellg())
+    environment_.events.message("evaluator: " + line);
+}
+
+void EvaluatorProcess::finish() {
+  if (!child_) return;
+  const auto begin = environment_.now();
+  const auto asked = environment_.stop.requests();
+  bool told = false;
+  std::optional<launch::Exit> exit;
+  while (!exit && environment_.stop.requests() == asked) {
+    exit = child_->wait(SteadyClock::now() + kLookInterval);
+    look();
+    if (exit || told || environment_.now() - begin <= kPatience) continue;
+    environment_.events.message("waiting for the evaluator (Ctrl-C to leave it)");
+    told = true;
+  }
+  if (exit && exit->code != 0)
+    environment_.events.message(fmt::format("the evaluator ended badly ({})", exit->text()));
+}
+
+}  // namespace capstan::job

@@ -1,0 +1,156 @@
+#include "capstan/job/serve.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <sys/epoll.h>
+
+#include "capstan/base/failure.h"
+#include "capstan/base/json.h"
+#include "capstan/base/text.h"
+#include "capstan/base/user_error.h"
+#include "capstan/client/connector.h"
+#include "capstan/server/server.h"
+#include "capstan/transport/listeners.h"
+
+namespace capstan::job {
+namespace {
+
+using Outcome = server::Server::Outcome;
+
+constexpr auto kLookInterval = std::chrono::milliseconds(1000);
+constexpr auto kStepPatience = std::chrono::seconds(3);
+
+server::ServerOptions server_options(const ServeOptions& options) {
+  auto config = options.config;
+  config.optimizer.prefer(config.plan());
+  server::ServerOptions out;
+  out.job = {strategy::strategy_spec_text(config.strategy, config.switches), config.workers, config.servers,
+             config.max_steps, options.loss_window};
+  out.optimizer = config.optimizer.options();
+  out.schedule = config.optimizer.schedule(options.total_steps);
+  out.threads = config.threads_per_server();
+  out.members.token = options.token;
+  out.join_timeout = from_seconds(config.join_timeout);
+  const auto every = config::CheckpointEvery::parse(config.checkpoint_every);
+  if (every.steps > 0 || every.seconds > 0)
+    out.checkpoints = {config.train_dir, every.steps, from_seconds(every.seconds), config.keep};
+  out.resume = options.resume;
+  return out;
+}
+
+// A run that is not resumed would set the checkpoints of the one before aside, and remove them.
+void check_folder(const ServeOptions& options) {
+  const auto& run = options.config.train_dir;
+  if (!options.leader.empty() || options.resume || run.empty() || checkpoint::list(run).empty()) return;
+  throw UserError(
+      fmt::format("{} has checkpoints of a run: choose another --train-dir, or --resume auto", run.string()));
+}
+
+void check(Outcome outcome) {
+  switch (outcome) {
+    case Outcome::kAllWorkersLost:
+      throw Failure(kLost, "all workers are lost");
+    case Outcome::kLeaderLost:
+      throw Failure(kLost, "the first server is lost");
+    case Outcome::kCheckpointUnreadable:
+      throw Failure(kFailed, "the checkpoint to begin from cannot be read");
+    case Outcome::kFollowerLost:
+      throw Failure(kLost, "a server is lost, and its part of the weights with it");
+    default:
+      return;
+  }
+}
+
+// Runs a server's loop to the end of its job, or until the user has asked for it and waited.
+class ServeLoop {
+ public:
+  ServeLoop(transport::EventLoop& loop, server::Server& server, Environment environment,
+            const std::function<void()>& end_at_once)
+      : loop_(loop), server_(server), environment_(environment), end_at_once_(end_at_once) {
+    if (environment_.stop.fd() >= 0) loop_.watch(environment_.stop.fd(), EPOLLIN, [this](auto) { obey(); });
+  }
+  ~ServeLoop() {
+    if (environment_.stop.fd() >= 0) loop_.unwatch(environment_.stop.fd());
+  }
+
+  // True where the user asked to end.
+  bool run() {
+    while (server_.outcome() == Outcome::kRunning && !is_over()) {
+      loop_.run_once(SteadyClock::now() + kLookInterval);
+      obey();
+    }
+    return stopping_since_.has_value();
+  }
+
+ private:
+  void obey() {
+    requests_ = environment_.stop.requests();
+    if (requests_ > 1 && end_at_once_) end_at_once_();
+    if (requests_ == 0 || stopping_since_) return;
+    stopping_since_ = environment_.now();
+    server_.stop();
+  }
+
+  // Workers have a while to finish their step; writing takes as long as it takes, unless the user asks twice.
+  // Where no worker has begun, there is nothing to wait for.
+  bool is_over() const {
+    if (!stopping_since_) return false;
+    if (requests_ > 1) return true;
+    const auto status = server_.status();
+    if (!status.started) return true;
+    return !status.saving && environment_.now() - *stopping_since_ > kStepPatience;
+  }
+
+  transport::EventLoop& loop_;
+  server::Server& server_;
+  Environment environment_;
+  const std::function<void()>& end_at_once_;
+  int requests_ = 0;
+  std::optional<TimePoint> stopping_since_;
+};
+
+}  // namespace
+
+ServeResult serve(const ServeOptions& options, Environment environment,
+                  const std::function<void(const std::string&)>& listening) {
+  using client::TransportChoice;
+  check_folder(options);
+  const auto choice = client::parse_transport(options.config.transport);
+  (void)client::parse_address(options.config.listen);
+  transport::EventLoop loop;
+  const auto connector = client::make_connector(choice);
+  std::unique_ptr<transport::Listeners> listeners;  // outlives the connections, which are the server's
+  auto own = server_options(options);
+  if (!options.leader.empty()) own.connect_to_leader = [&] { return connector(loop, options.leader); };
+  server::Server server(loop, own, options.log);
+  listeners = std::make_unique<transport::Listeners>(
+      loop,
+      transport::Listeners::Options{options.config.listen, choice != TransportChoice::kUcx,
+                                    choice != TransportChoice::kLocal},
+      [&](auto connection) { server.accept(std::move(connection)); });
+  listening(listeners->address());
+  const bool interrupted = ServeLoop(loop, server, environment, options.end_at_once).run();
+  if (!interrupted) check(server.outcome());
+  return {server.status(), options.leader.empty(), interrupted};
+}
+
+std::string ServeResult::json() const {
+  const auto lost = std::ranges::count(status.workers, wire::WorkerState::kLost, &wire::WorkerRow::state);
+  return json_line(Json{{"ok", true},
+                        {"steps", status.version.value},
+                        {"seconds", status.seconds},
+                        {"workers", status.workers.size()},
+                        {"lost_workers", lost},
+                        {"dropped_pushes", status.dropped_pushes},
+                        {"staleness_mean", status.staleness_mean},
+                        {"staleness_max", status.staleness_max}});
+}
+
+std::string ServeResult::text() const {
+  const auto lost = std::ranges::count(status.workers, wire::WorkerState::kLost, &wire::WorkerRow::state);
+  return fmt::format("{} updates in {:.1f} s, {} of {} workers lost", status.version.value, status.seconds,
+                     lost, status.workers.size());
+}
+
+}  // namespace capstan::job

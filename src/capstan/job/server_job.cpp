@@ -1,0 +1,84 @@
+#include "capstan/job/server_job.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "capstan/base/failure.h"
+#include "capstan/client/connector.h"
+#include "capstan/client/observer.h"
+#include "capstan/job/evaluator_process.h"
+#include "capstan/job/supervisor.h"
+#include "capstan/launch/local_job.h"
+#include "capstan/training/evaluator.h"
+
+namespace capstan::job {
+namespace {
+
+constexpr std::uint64_t kMostLossWindow = 1'000'000;
+
+std::string configuration(const std::filesystem::path& run) {
+  return "--config=" + (run / kConfiguration).string();
+}
+
+// Every process is given the folder; only the first server looks at it.
+std::vector<std::string> serve_arguments(const PreparedJob& job, const std::filesystem::path& run) {
+  // With local steps the learning rate follows the workers' own steps.
+  const bool local = job.config.plan().first->local_steps().uses_local_steps();
+  std::vector<std::string> arguments = {
+      configuration(run), "--transport=" + job.config.transport,
+      fmt::format("--total-steps={}", local ? job.budget.worker_steps : job.budget.total),
+      fmt::format("--loss-window={}", std::min(job.budget.per_epoch, kMostLossWindow)),
+      "--train-dir=" + run.string()};
+  if (job.resume) arguments.push_back("--resume=" + job.resume->folder.string());
+  return arguments;
+}
+
+std::unique_ptr<client::Observer> observe(const launch::LocalJob& processes, const std::string& transport) {
+  client::LinkOptions link;
+  link.servers = processes.addresses();
+  link.token = processes.token();
+  auto joined = client::Observer::join(link, client::make_connector(client::parse_transport(transport)));
+  if (!joined) throw Failure(kLost, joined.status().message());
+  return std::move(*joined);
+}
+
+// Weights stay where the model's parameters are views of them until the next evaluation.
+Evaluate evaluate_with(Task& task, unsigned loader_threads) {
+  return [&task, loader_threads, kept = std::make_shared<std::vector<float>>()](
+             std::vector<float> weights, std::vector<float> buffers, const std::atomic<bool>& cancel) {
+    kept->swap(weights);
+    const training::Evaluator evaluator(*task.dataset.test, {loader_threads, 0, &cancel});
+    return evaluator.evaluate(*task.model, task.layout, *kept, buffers);
+  };
+}
+
+}  // namespace
+
+TrainResult train_with_servers(PreparedJob& job, Environment environment, RunRecord& record,
+                               const RunOptions& options, const cluster::Token& token, bool starts_workers) {
+  const auto& config = job.config;
+  const auto give_up_when_asked = [&] {
+    if (environment.stop.requests() > 0)
+      throw Failure(kInterrupted, "interrupted before the servers had started");
+  };
+  launch::LocalJob processes({config.servers, serve_arguments(job, record.path()), config.listen, token,
+                              record.path(), give_up_when_asked});
+  auto observer = observe(processes, config.transport);
+  if (!starts_workers)
+    environment.events.message(
+        fmt::format("listening on {}: {} workers may come", processes.addresses()[0], config.workers));
+  for (std::uint32_t rank = 0; starts_workers && rank < config.workers; ++rank)
+    processes.start_worker({launch::program("capstan-torch"), "work", configuration(record.path()),
+                            "--transport=" + config.transport, "--server=" + processes.address_list(),
+                            fmt::format("--rank={}", rank)});
+  EvaluatorProcess evaluator(options.evaluator, record.path(), environment);
+  const auto resume = job.resume ? std::optional(job.resume->manifest) : std::nullopt;
+  return Supervisor({config, job.budget, job.task.layout, job.task.buffer_layout,
+                     job.task.dataset.train->count(), resume, starts_workers, options.progress_interval},
+                    environment, record, processes, std::move(observer), evaluate_with(job.task, 1),
+                    evaluator)
+      .run();
+}
+
+}  // namespace capstan::job

@@ -1,0 +1,163 @@
+#include "capstan/job/single_process.h"
+
+#include <limits>
+#include <thread>
+
+#include <fmt/format.h>
+
+#include "capstan/base/user_error.h"
+#include "capstan/data/partition.h"
+#include "capstan/job/warnings.h"
+#include "capstan/models/buffers.h"
+
+namespace capstan::job {
+namespace {
+
+constexpr auto kLookInterval = std::chrono::milliseconds(50);
+constexpr auto kUnknown = std::numeric_limits<double>::quiet_NaN();
+
+}  // namespace
+
+SingleProcess::SingleProcess(PreparedJob& job, Environment environment, RunRecord& record,
+                             const RunOptions& options, const training::Team& group)
+    : job_(job),
+      environment_(environment),
+      record_(record),
+      group_(group),
+      rule_(job.config.optimizer.options(), job.config.optimizer.schedule(job.budget.total)),
+      schedule_(job.budget),
+      checkpoints_(job, record.path(), rule_, group.workers),
+      evaluator_(options.evaluator, record.path(), environment),
+      progress_(job.budget, false, options.progress_interval, environment.now()) {
+  status_.workers.resize(group.workers);
+  for (auto& row : status_.workers) row.state = wire::WorkerState::kLive;
+}
+
+TrainResult SingleProcess::run() {
+  const auto& config = job_.config;
+  const auto uneven = data::describe_uneven({job_.budget.samples, group_.workers, config.batch_size});
+  if (!uneven.empty()) environment_.events.message(uneven);
+  stop_ = environment_.stop.requests() > 0;
+  training::SingleCallbacks callbacks;
+  callbacks.stop = &stop_;
+  callbacks.on_step = [this](const auto& step) { stepped(step); };
+  callbacks.on_update = [this](const auto& state) { updated(state); };
+  callbacks.on_end = [this](const auto& state) { checkpoints_.ended(state, environment_.stop); };
+  callbacks.on_epoch = [this](std::uint64_t, std::span<const float>, models::Model& m) { epoch_ended(m); };
+  auto trained = training::train_single(
+      {network_options(config), config.batch_size, config.epochs, config.max_steps, config.seed,
+       config.optimizer.options(), config.optimizer.schedule(job_.budget.total), config.threads_per_loader(),
+       single_start(job_.resume, rule_), group_},
+      job_.task.dataset, callbacks);
+  if (const auto error = checkpoints_.error(); !error.empty())
+    environment_.events.message("a checkpoint could not be written: " + error);
+  evaluator_.finish();
+  if (const auto line = unreadable_images(*job_.task.dataset.train, "training"); !line.empty())
+    environment_.events.message(line);
+  return result_of(trained);
+}
+
+void SingleProcess::stepped(const training::SingleStep& step) {
+  if (environment_.stop.requests() > 0) stop_ = true;
+  status_.version = {step.step};
+  status_.seconds += step.seconds;
+  status_.samples += step.samples;
+  for (std::size_t rank = 0; rank < step.parts.size(); ++rank) {
+    const auto& part = step.parts[rank];
+    auto& row = status_.workers[rank];
+    row.steps = {step.step};
+    row.loss = part.loss;
+    row.samples += static_cast<std::uint64_t>(part.samples);
+    row.compute_seconds += part.compute_seconds;
+    row.wait_seconds += part.wait_seconds;
+    row.data_seconds += part.data_seconds;
+    ++row.pushes;
+  }
+  loss_.sum += step.loss * static_cast<double>(step.samples);
+  loss_.samples += static_cast<double>(step.samples);
+  if (const auto now = environment_.now(); progress_.is_due(now))
+    environment_.events.progress(progress_.take(status_, now));
+}
+
+void SingleProcess::updated(const training::SingleState& state) {
+  const auto before = checkpoints_.newest();
+  checkpoints_.updated(state);
+  evaluator_.look();
+  if (checkpoints_.newest() != before)
+    environment_.events.message(fmt::format("checkpoint at step {}", checkpoints_.newest()));
+}
+
+void SingleProcess::epoch_ended(models::Model& model) {
+  try {
+    test_ = evaluate(model);
+  } catch (const UserError& error) {
+    test_.reset();
+    environment_.events.message(
+        fmt::format("step {} could not be evaluated: {}", status_.version.value, error.what()));
+  }
+  loss_ = {0, 0, loss_.mean()};
+  if (environment_.stop.requests() > 0) stop_ = true;
+}
+
+// Training waits for it. One request to end more than before cancels it.
+std::optional<training::Evaluation> SingleProcess::evaluate(models::Model& model) {
+  std::atomic<bool> cancel = false;
+  const training::Evaluator evaluator(*job_.task.dataset.test,
+                                      {job_.config.threads_per_loader(), 0, &cancel});
+  const auto requests = environment_.stop.requests();
+  std::jthread watch([&](const std::stop_token& ending) {
+    while (!ending.stop_requested()) {
+      if (environment_.stop.requests() > requests) cancel = true;
+      std::this_thread::sleep_for(kLookInterval);
+    }
+  });
+  const auto test = evaluator.evaluate(model);
+  watch = {};
+  if (!test) return {};
+  const auto record = schedule_.record(status_.version, status_.seconds, *test);
+  environment_.events.evaluated(record);
+  record_.evaluation(record);
+  return test;
+}
+
+TrainResult SingleProcess::result_of(training::SingleResult& trained) {
+  const auto samples = job_.budget.samples;
+  const auto& layout = job_.task.layout;
+  TrainResult result;
+  result.config = job_.config;
+  result.interrupted = trained.stopped;
+  result.take(status_, samples);
+  result.reached.steps = trained.steps;
+  result.train_loss = loss_.mean();
+  result.run_dir = record_.path().string();
+  if (group_.sum) {
+    result.transport = "gloo";
+    // By a ring every element goes round twice; what is a worker's own at the end of a round stays there.
+    const auto steps = trained.steps - job_.budget.start.value;
+    result.bytes_pushed = result.bytes_pulled = steps * layout.bytes() * 2 * (group_.workers - 1);
+  }
+  result.checkpoint = checkpoints_.newest();
+  if (job_.resume) result.resumed(job_.resume->manifest, samples);
+  try {
+    record_.write_weights(layout, trained.weights, job_.task.buffer_layout,
+                          models::copy_buffers_out(*trained.model));
+  } catch (const UserError& error) {
+    result.problem = error.what();
+  }
+  evaluate_last(result, *trained.model);
+  return result;
+}
+
+void SingleProcess::evaluate_last(TrainResult& result, models::Model& model) {
+  status_.version = {result.reached.steps};
+  try {
+    if (loss_.samples > 0 || !test_) test_ = evaluate(model);
+    if (!test_) result.interrupted = true;
+  } catch (const UserError& error) {
+    test_.reset();
+    result.problem = fmt::format("the last evaluation failed: {}", error.what());
+  }
+  result.test = test_.value_or(training::Evaluation{kUnknown, kUnknown, kUnknown, 0});
+}
+
+}  // namespace capstan::job

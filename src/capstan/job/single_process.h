@@ -1,0 +1,60 @@
+#pragma once
+
+#include "capstan/job/environment.h"
+#include "capstan/job/evaluator_process.h"
+#include "capstan/job/prepared_job.h"
+#include "capstan/job/result.h"
+#include "capstan/job/run_record.h"
+#include "capstan/job/single_checkpoints.h"
+#include "capstan/training/evaluator.h"
+#include "capstan/training/single.h"
+
+namespace capstan::job {
+
+struct RunOptions {
+  bool evaluator = false;        // `capstan eval` runs beside the job
+  double progress_interval = 2;  // seconds
+};
+
+// Trains in this process: by itself or, with a group, as rank 0 of several processes that split every step
+// among them. Use from one thread.
+class SingleProcess {
+ public:
+  // All that is given must outlive it.
+  SingleProcess(PreparedJob& job, Environment environment, RunRecord& record, const RunOptions& options,
+                const training::Team& group = {});
+
+  // Throws Failure where the user asks twice to end. Where the user asks once, the result is what was
+  // reached.
+  TrainResult run();
+
+ private:
+  void stepped(const training::SingleStep& step);
+  void updated(const training::SingleState& state);
+  void epoch_ended(models::Model& model);
+  std::optional<training::Evaluation> evaluate(models::Model& model);
+  TrainResult result_of(training::SingleResult& trained);
+  void evaluate_last(TrainResult& result, models::Model& model);
+
+  // Loss of the epoch that runs, and of the one before.
+  struct EpochLoss {
+    double sum = 0, samples = 0, last = 0;
+    double mean() const { return samples > 0 ? sum / samples : last; }
+  };
+
+  PreparedJob& job_;
+  Environment environment_;
+  RunRecord& record_;
+  const training::Team& group_;
+  const optimizer::Optimizer rule_;
+  const EvaluationSchedule schedule_;
+  SingleCheckpoints checkpoints_;
+  EvaluatorProcess evaluator_;
+  ProgressCounter progress_;
+  std::atomic<bool> stop_ = false;
+  wire::StatusReport status_;
+  EpochLoss loss_;
+  std::optional<training::Evaluation> test_;  // of the newest whole epoch
+};
+
+}  // namespace capstan::job

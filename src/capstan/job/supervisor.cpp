@@ -1,0 +1,299 @@
+#include "capstan/job/supervisor.h"
+
+#include <algorithm>
+#include <limits>
+#include <thread>
+
+#include <fmt/format.h>
+
+#include "capstan/base/failure.h"
+#include "capstan/base/user_error.h"
+#include "capstan/data/partition.h"
+#include "capstan/job/warnings.h"
+
+namespace capstan::job {
+namespace {
+
+using wire::WorkerState;
+
+constexpr auto kLookInterval = std::chrono::milliseconds(50);
+constexpr auto kStepPatience = std::chrono::seconds(5);  // for the step under way, when the job is stopped
+constexpr auto kEndPatience = std::chrono::seconds(5);   // for processes to end when all is done
+
+bool uses_local_steps(const config::JobConfig& config) {
+  return config.plan().first->local_steps().uses_local_steps();
+}
+
+}  // namespace
+
+Supervisor::Supervisor(SupervisedJob job, Environment environment, RunRecord& record,
+                       launch::Processes& processes, std::unique_ptr<client::Observer> observer,
+                       Evaluate evaluate, EvaluatorProcess& evaluator)
+    : job_(std::move(job)),
+      environment_(environment),
+      record_(record),
+      processes_(processes),
+      observer_(std::move(observer)),
+      evaluator_(evaluator),
+      schedule_(job_.budget),
+      evaluation_(std::move(evaluate)),
+      progress_(job_.budget, uses_local_steps(job_.config), job_.progress_interval, environment_.now()),
+      workers_(job_.config.workers, job_.starts_workers, environment_.events),
+      said_{job_.budget.start, job_.budget.start, {}} {}
+
+TrainResult Supervisor::run() {
+  announce();
+  request_evaluation();
+  for (look(); !status_.finished; look()) {
+    obey_stop();
+    if (auto lost = observer_->poll(SteadyClock::now() + kLookInterval); !lost.is_ok()) server_lost(lost);
+  }
+  await_checkpoint();
+  auto result = finish();
+  if (failure_) std::rethrow_exception(failure_);
+  return result;
+}
+
+void Supervisor::announce() {
+  const auto uneven =
+      data::describe_uneven({job_.training_samples, job_.config.workers, job_.config.batch_size});
+  if (!uneven.empty()) environment_.events.message(uneven);
+}
+
+void Supervisor::look() {
+  try {
+    look_at_processes();
+  } catch (const UserError&) {
+    // What the others have reached is saved before the job ends with it.
+    if (failure_ || !status_.started) throw;
+    failure_ = std::current_exception();
+    if (!stop_) begin_stop("stopping: a worker cannot go on");
+  }
+  auto status = observer_->status();
+  if (!status) server_lost(status.status());
+  status_ = std::move(*status);
+  workers_.look(status_);
+  look_at_checkpoints();
+  evaluator_.look();
+  look_at_evaluation();
+  const auto now = environment_.now();
+  if (!status_.started || !progress_.is_due(now)) return;
+  environment_.events.progress(progress_.take(status_, now));
+  record_.progress(status_);
+}
+
+// Of several, the one that was killed is the cause, and the others ended because of it.
+void Supervisor::look_at_processes() {
+  auto list = processes_.reap();
+  std::ranges::stable_sort(list, std::greater(), [](const auto& e) { return e.exit.signal; });
+  for (const auto& ended : list) process_ended(ended);
+}
+
+void Supervisor::process_ended(const launch::Processes::Ended& ended) {
+  const auto words = without_name(ended.last_words);
+  if (ended.is_server) {
+    throw Failure(kLost, fmt::format("server {} is lost ({}): training cannot go on{}", ended.index,
+                                     ended.exit.text(), words.empty() ? "" : "; it said: " + words));
+  }
+  if (ended.exit.code == 0) return;
+  observer_->worker_died(WorkerId{static_cast<std::uint32_t>(ended.index)});
+  // Its input is wrong, a damaged image with --strict say, and the others' is the same.
+  if (ended.exit.code == kWrongUsage) throw UserError(words);
+  workers_.lost(ended.index, ended.exit.text() + (words.empty() ? "" : ", it said: " + words));
+}
+
+void Supervisor::look_at_checkpoints() {
+  if (status_.checkpoint != said_.checkpoint) {
+    said_.checkpoint = status_.checkpoint;
+    record_.checkpoint(said_.checkpoint);
+    if (!status_.finished)
+      environment_.events.message(fmt::format("checkpoint at step {}", said_.checkpoint.value));
+  }
+  if (status_.checkpoint_error == said_.checkpoint_error) return;
+  said_.checkpoint_error = status_.checkpoint_error;
+  if (!said_.checkpoint_error.empty())
+    environment_.events.message("a checkpoint could not be written: " + said_.checkpoint_error);
+}
+
+void Supervisor::request_evaluation() {
+  if (const auto next = schedule_.next(said_.evaluated))
+    observer_->request_weights(job_.layout, *next, job_.buffer_layout);
+}
+
+void Supervisor::look_at_evaluation() {
+  if (!evaluation_.busy() && !status_.finished) {
+    if (auto snapshot = observer_->take_weights()) {
+      said_.evaluated = snapshot->version;
+      evaluation_.start(said_.evaluated,
+                        schedule_.seconds_at(said_.evaluated, status_.version, status_.seconds),
+                        std::move(snapshot->weights), std::move(snapshot->buffers));
+    }
+  }
+  if (const auto outcome = evaluation_.poll()) {
+    take_evaluation(*outcome);
+    request_evaluation();
+  }
+}
+
+void Supervisor::take_evaluation(const BackgroundEvaluation::Outcome& outcome) {
+  if (outcome.test) {
+    const auto record = schedule_.record(outcome.version, outcome.seconds, *outcome.test);
+    environment_.events.evaluated(record);
+    record_.evaluation(record);
+  } else if (!outcome.error.empty()) {
+    environment_.events.message(
+        fmt::format("step {} could not be evaluated: {}", outcome.version.value, outcome.error));
+  }
+}
+
+// ---- stopping ----
+
+void Supervisor::obey_stop() {
+  const auto requests = environment_.stop.requests();
+  if (requests > 0 && !status_.started)
+    throw Failure(kInterrupted, job_.starts_workers ? "interrupted before training began"
+                                                    : "interrupted before all workers had come");
+  if (requests > 0 && !stop_) begin_stop("stopping: the workers finish their step (Ctrl-C again to kill)");
+  if (!stop_) return;
+  const auto waited = environment_.now() - stop_->since;
+  const bool stuck = stop_->workers_ended && !status_.saving && waited > kStepPatience + kEndPatience;
+  if (requests > 1 || stuck)
+    throw Failure(kInterrupted, "interrupted; the job did not end in time and was killed");
+  if (!stop_->workers_ended && waited > kStepPatience) end_steps();
+}
+
+void Supervisor::begin_stop(const std::string& message) {
+  const auto lost = std::ranges::count(status_.workers, WorkerState::kLost, &wire::WorkerRow::state);
+  stop_ = Stop{environment_.now(), false, static_cast<std::uint64_t>(lost)};
+  observer_->stop(failure_ ? "a worker cannot go on" : "interrupted");
+  environment_.events.message(message);
+}
+
+// Without workers the servers save the version that they have, and end.
+void Supervisor::end_steps() {
+  stop_->workers_ended = true;
+  workers_.expect_the_end();
+  environment_.events.message(fmt::format("a step takes longer than {} s: saving step {} without it",
+                                          kStepPatience.count(), status_.version.value));
+  for (std::uint32_t rank = 0; rank < job_.config.workers; ++rank) {
+    if (status_.workers[rank].state == WorkerState::kLeft) continue;
+    processes_.kill_worker(rank);
+    observer_->worker_died(WorkerId{rank});
+  }
+}
+
+// Servers write what was reached before they end; however long a disk takes, only the user cuts it short.
+void Supervisor::await_checkpoint() {
+  if (status_.saving) environment_.events.message("writing the last checkpoint (Ctrl-C to leave it)");
+  const auto requests = environment_.stop.requests();
+  while (status_.saving && environment_.stop.requests() == requests) {
+    if (auto lost = observer_->poll(SteadyClock::now() + kLookInterval); !lost.is_ok()) server_lost(lost);
+    look();
+  }
+}
+
+// The connection broke: say which process ended, if one did.
+void Supervisor::server_lost(const Status& why) {
+  for (int i = 0; i < 20; ++i) {
+    auto ended = processes_.reap();
+    std::erase_if(ended, [](const auto& e) { return !e.is_server; });
+    std::ranges::stable_sort(ended, std::greater(), [](const auto& e) { return e.exit.signal; });
+    for (const auto& server : ended) process_ended(server);
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  throw Failure(kLost, why.message() + ": training cannot go on");
+}
+
+// ---- the end ----
+
+TrainResult Supervisor::finish() {
+  if (const auto outcome = await_evaluation()) take_evaluation(*outcome);
+  auto result = reached();
+  if (!stop_ && result.lost_workers == job_.config.workers) {
+    throw Failure(
+        kLost, fmt::format("all {} workers are lost after {} updates; see {}/{}-0.log", job_.config.workers,
+                           result.reached.steps, result.run_dir, job_.starts_workers ? "worker" : "server"));
+  }
+  save_weights(result);
+  end_processes();
+  return result;
+}
+
+TrainResult Supervisor::reached() const {
+  TrainResult result;
+  result.config = job_.config;
+  // Workers of other hosts may come by another way than this process.
+  result.transport = job_.starts_workers ? observer_->transport() : job_.config.transport;
+  result.take(status_, job_.training_samples);
+  result.train_loss = status_.loss;
+  result.run_dir = record_.path().string();
+  result.checkpoint = status_.checkpoint.value;
+  result.interrupted = stop_ && !failure_;
+  if (stop_ && stop_->workers_ended) result.lost_workers = stop_->lost_before;
+  if (job_.resume) result.resumed(*job_.resume, job_.training_samples);
+  const bool one_is_done = std::ranges::any_of(
+      status_.workers, [&](const auto& row) { return row.steps.value >= job_.budget.segment_steps; });
+  if (!stop_ && status_.version.value < job_.budget.total && !one_is_done)
+    result.problem =
+        fmt::format("the workers have left after {} of {} updates", status_.version.value, job_.budget.total);
+  return result;
+}
+
+void Supervisor::save_weights(TrainResult& result) {
+  auto last = observer_->pull(job_.layout, status_.version, job_.buffer_layout);
+  if (!last) server_lost(last.status());
+  observer_.reset();
+  try {
+    record_.write_weights(job_.layout, last->weights, job_.buffer_layout, last->buffers);
+  } catch (const UserError& error) {
+    result.problem = error.what();
+  }
+  evaluate_last(result, std::move(*last));
+}
+
+void Supervisor::evaluate_last(TrainResult& result, client::Observer::Snapshot snapshot) {
+  evaluation_.start(snapshot.version, status_.seconds, std::move(snapshot.weights),
+                    std::move(snapshot.buffers));
+  const auto outcome = await_evaluation();
+  take_evaluation(*outcome);
+  if (outcome->test) {
+    result.test = *outcome->test;
+    return;
+  }
+  constexpr auto kUnknown = std::numeric_limits<double>::quiet_NaN();
+  result.test = {kUnknown, kUnknown, kUnknown, 0};
+  if (outcome->error.empty())
+    result.interrupted = true;
+  else if (result.problem.empty())
+    result.problem = "the last evaluation failed: " + outcome->error;
+}
+
+// One request more than before cancels it.
+std::optional<BackgroundEvaluation::Outcome> Supervisor::await_evaluation() {
+  const auto requests = environment_.stop.requests();
+  while (evaluation_.busy()) {
+    if (auto outcome = evaluation_.poll(kLookInterval)) return outcome;
+    if (environment_.stop.requests() > requests) evaluation_.cancel();
+  }
+  return {};
+}
+
+void Supervisor::end_processes() {
+  for (std::size_t rank = 0; rank < status_.workers.size(); ++rank) {
+    if (status_.workers[rank].state == WorkerState::kLost) processes_.kill_worker(rank);
+  }
+  processes_.wait(SteadyClock::now() + kEndPatience);
+  evaluator_.finish();
+  for (std::size_t rank = 0; job_.starts_workers && rank < status_.workers.size(); ++rank) {
+    for (const auto& warning : warnings_in(record_.path() / fmt::format("worker-{}.log", rank)))
+      environment_.events.message(fmt::format("worker {}: {}", rank, warning));
+  }
+  for (const auto& ended : processes_.reap()) {
+    if (ended.exit.code == 0 || (!ended.is_server && (workers_.is_lost(ended.index) || stop_))) continue;
+    environment_.events.message(fmt::format("{} {} ended badly ({}) when all was done",
+                                            ended.is_server ? "server" : "worker", ended.index,
+                                            ended.exit.text()));
+  }
+}
+
+}  // namespace capstan::job

@@ -1,0 +1,95 @@
+#pragma once
+
+#include <exception>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "capstan/base/flat_layout.h"
+#include "capstan/checkpoint/manifest.h"
+#include "capstan/client/observer.h"
+#include "capstan/config/job_config.h"
+#include "capstan/job/background_evaluation.h"
+#include "capstan/job/environment.h"
+#include "capstan/job/evaluator_process.h"
+#include "capstan/job/result.h"
+#include "capstan/job/run_record.h"
+#include "capstan/job/worker_watch.h"
+#include "capstan/launch/processes.h"
+
+namespace capstan::job {
+
+// A job of servers and workers, as its supervisor knows it. A value.
+struct SupervisedJob {
+  config::JobConfig config;
+  StepBudget budget;
+  FlatLayout layout, buffer_layout;
+  std::uint64_t training_samples = 0;
+  std::optional<checkpoint::Manifest> resume;
+  bool starts_workers = true;  // else they are started by hand
+  double progress_interval = 2;
+};
+
+// Watches a job from its start to its end through an observer of its servers: reports progress and losses,
+// has each epoch evaluated, stops it when asked, and leaves weights and a result. Use from one thread.
+class Supervisor {
+ public:
+  // Everything given by reference must outlive it.
+  Supervisor(SupervisedJob job, Environment environment, RunRecord& record, launch::Processes& processes,
+             std::unique_ptr<client::Observer> observer, Evaluate evaluate, EvaluatorProcess& evaluator);
+
+  // Throws Failure where all servers or workers are lost, or the user asks twice to end. Wrong input of a
+  // worker is thrown when what was reached is saved.
+  TrainResult run();
+
+ private:
+  struct Stop {
+    TimePoint since;
+    bool workers_ended = false;  // they took too long for a step
+    std::uint64_t lost_before = 0;
+  };
+
+  // What people have heard of.
+  struct Said {
+    Version evaluated, checkpoint;
+    std::string checkpoint_error;
+  };
+
+  void announce();
+  void look();
+  void look_at_processes();
+  void process_ended(const launch::Processes::Ended& ended);
+  void look_at_checkpoints();
+  void look_at_evaluation();
+  void request_evaluation();
+  void take_evaluation(const BackgroundEvaluation::Outcome& outcome);
+  void obey_stop();
+  void begin_stop(const std::string& message);
+  void end_steps();
+  void await_checkpoint();
+  [[noreturn]] void server_lost(const Status& why);
+
+  TrainResult finish();
+  TrainResult reached() const;
+  void save_weights(TrainResult& result);
+  void evaluate_last(TrainResult& result, client::Observer::Snapshot snapshot);
+  std::optional<BackgroundEvaluation::Outcome> await_evaluation();
+  void end_processes();
+
+  const SupervisedJob job_;
+  Environment environment_;
+  RunRecord& record_;
+  launch::Processes& processes_;
+  std::unique_ptr<client::Observer> observer_;
+  EvaluatorProcess& evaluator_;
+  const EvaluationSchedule schedule_;
+  BackgroundEvaluation evaluation_;
+  ProgressCounter progress_;
+  WorkerWatch workers_;
+  wire::StatusReport status_;
+  Said said_;
+  std::optional<Stop> stop_;
+  std::exception_ptr failure_;  // to be thrown when what was reached is saved
+};
+
+}  // namespace capstan::job

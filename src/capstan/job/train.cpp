@@ -1,0 +1,113 @@
+#include "capstan/job/train.h"
+
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "capstan/base/user_error.h"
+#include "capstan/job/allreduce_group.h"
+#include "capstan/job/resume.h"
+#include "capstan/job/server_job.h"
+#include "capstan/job/warnings.h"
+#include "capstan/training/threads.h"
+
+namespace capstan::job {
+namespace {
+
+// A checkpoint of another network or another training set cannot be resumed.
+void check_resumed(const checkpoint::Found& found, const Task& task, const config::JobConfig& config) {
+  const auto& from = found.manifest;
+  const auto folder = found.folder.string();
+  if (const auto difference = task.layout.difference(FlatLayout(from.parameters)); !difference.empty())
+    throw UserError(fmt::format("{} is of another network than {}: {}", folder, config.network, difference));
+  const auto kind = optimizer::name(config.optimizer.options().kind);
+  if (from.optimizer != kind || from.state != state_names(config))
+    throw UserError(fmt::format("{} was made with {}: its state is of no use to {} as it is set here", folder,
+                                from.optimizer, kind));
+  const auto samples = task.dataset.train->count();
+  if (from.samples > 0 && (from.samples != samples || from.seed != config.seed))
+    throw UserError(fmt::format("{} was trained on {} samples with seed {}; here are {} samples and seed {}",
+                                folder, from.samples, from.seed, samples, config.seed));
+}
+
+RunRecord open_record(const PreparedJob& job, const TrainOptions& options, const std::string& toml,
+                      Environment environment) {
+  const auto& config = job.config;
+  RunRecord record(metrics::RunFolder(config.train_dir, fmt::format("{}-{}", config.network, config.dataset),
+                                      job.same_run));
+  record.write_configuration(toml);
+  record.write_versions(options.versions);
+  if (!job.resume) return record;
+  const auto start = job.budget.start.value;
+  environment.events.message(fmt::format("going on from step {}: {}", start, job.resume->folder.string()));
+  if (job.budget.total <= start)
+    environment.events.message(
+        fmt::format("nothing is left to train: it has {} updates, and --epochs {}{} ask for no more", start,
+                    config.epochs, config.max_steps > 0 ? " with --max-steps" : ""));
+  record.resumed(job.budget.start);
+  return record;
+}
+
+TrainResult run(PreparedJob& job, const TrainOptions& options, Environment environment, RunRecord& record) {
+  if (job.config.is_single()) return SingleProcess(job, environment, record, options.run).run();
+  if (job.config.is_team()) return train_allreduce(job, environment, record, options.run);
+  return train_with_servers(job, environment, record, options.run, options.token, options.starts_workers);
+}
+
+}  // namespace
+
+PreparedJob prepare(config::JobConfig config, Environment environment) {
+  std::vector<std::string> complaints;
+  auto resumed = find_resume(config, complaints);
+  for (const auto& complaint : complaints)
+    environment.events.message(fmt::format("capstan: {}: taking the checkpoint before it", complaint));
+  if (resumed) {
+    for (const auto& change : changes(resumed->run, config))
+      environment.events.message("resuming with " + change);
+    if (config.train_dir.empty()) config.train_dir = resumed->run;
+  }
+  auto task = make_task(config);
+  if (config.has_servers()) (void)config.plan().groups_of(task.layout);  // groups without tensors end here
+  if (resumed) check_resumed(resumed->from, task, config);
+  // Nothing is written into another run than the one that is resumed, or that `auto` names and that has left
+  // nothing: that one begins again.
+  std::error_code none;
+  const bool same_run = resumed ? std::filesystem::equivalent(config.train_dir, resumed->run, none)
+                                : config.resume == "auto" && !has_made_an_update(config.train_dir);
+  auto budget =
+      budget_steps(config, task.dataset.train->count(), resumed ? &resumed->from.manifest : nullptr);
+  (void)config.optimizer.schedule(budget.total);  // wrong schedules end here
+  return {std::move(config), std::move(task),
+          resumed ? std::optional(std::move(resumed->from)) : std::nullopt, std::move(budget), same_run};
+}
+
+DryRun dry_run(const PreparedJob& job) {
+  const auto& dataset = job.task.dataset;
+  return {job.config,
+          job.task.layout.parameters(),
+          dataset.train->count(),
+          dataset.test->count(),
+          budget_steps(job.config, dataset.train->count(), nullptr),
+          estimate(job.config, job.task.layout.bytes())};
+}
+
+TrainResult train(PreparedJob job, const TrainOptions& options, Environment environment) {
+  auto& config = job.config;
+  const auto toml = config.to_toml();  // as the user has it: another time the job may run on many hosts
+  if (config.transport == "auto" && config.has_servers() && options.starts_workers)
+    config.transport = "local";
+  training::configure_torch(static_cast<int>(config.has_servers() ? 1 : config.worker_threads()));
+  auto record = open_record(job, options, toml, environment);
+  auto result = run(job, options, environment, record);
+  if (const auto line = unreadable_images(*job.task.dataset.test, "test"); !line.empty())
+    environment.events.message(line);
+  if (result.test.samples > 0 && !std::isfinite(result.test.loss) && result.problem.empty())
+    result.problem = "the loss is not a finite number: training has diverged; a smaller --lr may help";
+  record.result(result);
+  if (!record.is_complete())
+    environment.events.message(
+        fmt::format("capstan: {}/metrics.jsonl is not complete: is the disk full?", result.run_dir));
+  return result;
+}
+
+}  // namespace capstan::job

@@ -1,0 +1,42 @@
+#include "capstan/job/warnings.h"
+
+#include <fstream>
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include "capstan/base/text.h"
+
+namespace capstan::job {
+namespace {
+
+constexpr std::string_view kWarning = "warning: ";
+constexpr std::string_view kName = "capstan: ";
+
+}  // namespace
+
+std::string unreadable_images(const data::ImageSource& source, const char* kind) {
+  const auto unreadable = source.unreadable();
+  if (unreadable.images == 0) return {};
+  return as_warning(
+      fmt::format("{} could not be read, and others of the class were shown instead; the first: {}",
+                  counted(unreadable.images, fmt::format("{} image", kind)), unreadable.first));
+}
+
+std::string as_warning(const std::string& line) {
+  return std::string(kWarning) + line;
+}
+
+std::vector<std::string> warnings_in(const std::filesystem::path& log) {
+  std::vector<std::string> warnings;
+  std::ifstream file(log);
+  for (std::string line; std::getline(file, line);)
+    if (line.starts_with(kWarning)) warnings.push_back(line.substr(kWarning.size()));
+  return warnings;
+}
+
+std::string without_name(const std::string& words) {
+  return words.starts_with(kName) ? words.substr(kName.size()) : words;
+}
+
+}  // namespace capstan::job

@@ -1,0 +1,110 @@
+#include "capstan/job/work.h"
+
+#include <thread>
+
+#include <fmt/format.h>
+
+#include "capstan/base/failure.h"
+#include "capstan/base/json.h"
+#include "capstan/base/text.h"
+#include "capstan/base/user_error.h"
+#include "capstan/checkpoint/model_file.h"
+#include "capstan/client/connector.h"
+#include "capstan/job/task_factory.h"
+#include "capstan/job/warnings.h"
+#include "capstan/models/arena.h"
+#include "capstan/models/buffers.h"
+
+namespace capstan::job {
+namespace {
+
+constexpr auto kLookInterval = std::chrono::milliseconds(50);
+
+// Asked to end, a worker finishes its step and leaves; where it only waits, or is asked twice, it ends at
+// once. Looks from a thread of its own.
+class StopWatch {
+ public:
+  StopWatch(StopToken& stop, const std::function<void()>& end_at_once)
+      : thread_([this, &stop, &end_at_once](const std::stop_token& ending) {
+          while (!ending.stop_requested()) {
+            if (const int requests = stop.requests(); requests > 0) {
+              asked = true;
+              if ((requests > 1 || !training) && end_at_once) end_at_once();
+            }
+            std::this_thread::sleep_for(kLookInterval);
+          }
+        }) {}
+
+  std::atomic<bool> asked = false, training = false;
+
+ private:
+  std::jthread thread_;  // last: ends first
+};
+
+void check_save(const std::filesystem::path& save) {
+  if (save.empty()) return;
+  if (!std::filesystem::is_directory(std::filesystem::absolute(save).parent_path()))
+    throw UserError(fmt::format("--save {}: there is no such folder", save.string()));
+  checkpoint::check_model_file(save);
+}
+
+std::unique_ptr<client::WorkerClient> join(const WorkOptions& options, const Task& task,
+                                           std::span<const float> initial) {
+  const auto& config = options.config;
+  client::LinkOptions link;
+  link.servers = options.servers;
+  link.token = options.token;
+  link.index = options.rank;
+  link.connect_timeout = from_seconds(options.connect_timeout);
+  auto joined = client::WorkerClient::join(
+      link, client::make_connector(client::parse_transport(config.transport)), task.layout, initial,
+      {task.buffer_layout, {task.dataset.train->count(), config.seed, config.batch_size}});
+  if (!joined)
+    throw Failure(joined.status().code() == StatusCode::kRefused ? kWrongUsage : kLost,
+                  joined.status().message());
+  return std::move(*joined);
+}
+
+}  // namespace
+
+WorkResult work(const WorkOptions& options, Environment environment) {
+  const auto& config = options.config;
+  check_save(options.save);
+  const auto task = make_task(config);
+  std::vector<float> flat(task.layout.size());
+  models::copy_parameters_out(*task.model, task.layout, flat);
+
+  StopWatch stop(environment.stop, options.end_at_once);
+  const auto client = join(options, task, flat);
+  const auto worked =
+      training::run_worker(*client, *task.model, task.layout, *task.dataset.train,
+                           {config.batch_size, config.epochs, config.seed, &stop.asked, &stop.training,
+                            config.threads_per_loader(),
+                            options.slow_down.value_or(options.rank ? config.slow_down(*options.rank) : 1)});
+  if (!worked) throw Failure(kLost, worked.status().message());
+  if (const auto line = unreadable_images(*task.dataset.train, "training"); !line.empty())
+    environment.events.message(line);
+  if (!options.save.empty()) {
+    models::copy_parameters_out(*task.model, task.layout, flat);
+    checkpoint::write_model(options.save, task.layout, flat, task.buffer_layout,
+                            models::copy_buffers_out(*task.model));
+  }
+  return {client->rank().value, *worked, stop.asked};
+}
+
+std::string WorkResult::json() const {
+  return json_line(Json{{"ok", true},
+                        {"rank", rank},
+                        {"steps", worked.steps},
+                        {"samples", worked.samples},
+                        {"compute_seconds", worked.compute_seconds},
+                        {"communication_seconds", worked.communication_seconds},
+                        {"data_seconds", worked.data_seconds}});
+}
+
+std::string WorkResult::text() const {
+  return fmt::format("worker {}: {} steps, {} samples; computed {:.1f} s, waited {:.1f} s", rank,
+                     worked.steps, worked.samples, worked.compute_seconds, worked.communication_seconds);
+}
+
+}  // namespace capstan::job

@@ -1,0 +1,74 @@
+#include "capstan/launch/process_group.h"
+
+#include <fstream>
+#include <iterator>
+
+#include <fmt/format.h>
+#include <signal.h>
+
+namespace capstan::launch {
+namespace {
+
+constexpr auto kLookInterval = std::chrono::milliseconds(100);
+constexpr auto kStoppedPatience = std::chrono::seconds(3);
+
+// The letter by which the kernel tells what a process does: T where it has been stopped.
+char state_of(pid_t pid) {
+  std::ifstream stat(fmt::format("/proc/{}/stat", pid));
+  std::string text{std::istreambuf_iterator<char>(stat), {}};
+  const auto name_end = text.rfind(") ");
+  return name_end == std::string::npos ? ' ' : text[name_end + 2];
+}
+
+}  // namespace
+
+void ProcessGroup::start(const std::vector<Member>& members) {
+  for (const auto& member : members)
+    processes_.push_back({Child({member.arguments, {}, member.log, false}), member.log, {}, {}, false});
+  watch_ = std::jthread([this](const std::stop_token& ending) {
+    while (!ending.stop_requested()) {
+      look();
+      std::this_thread::sleep_for(kLookInterval);
+    }
+  });
+}
+
+void ProcessGroup::look() {
+  const std::lock_guard lock(mutex_);
+  for (auto& p : processes_) {
+    if (!p.end) p.end = p.child.poll();
+    if (p.end) continue;
+    if (state_of(p.child.pid()) != 'T') {
+      p.stopped_at.reset();
+    } else if (!p.stopped_at) {
+      p.stopped_at = SteadyClock::now();
+    } else if (SteadyClock::now() - *p.stopped_at > kStoppedPatience) {
+      p.killed = true;
+      p.child.signal(SIGKILL);
+    }
+  }
+}
+
+std::optional<ProcessGroup::Lost> ProcessGroup::find_lost() {
+  const std::lock_guard lock(mutex_);
+  for (std::size_t i = 0; i < processes_.size(); ++i) {
+    const auto& p = processes_[i];
+    if (p.end && p.end->code != 0) return Lost{i, *p.end, p.killed, last_line(p.log)};
+  }
+  return {};
+}
+
+std::optional<ProcessGroup::Lost> ProcessGroup::await_lost(TimePoint deadline) {
+  for (;;) {
+    if (auto lost = find_lost()) return lost;
+    if (SteadyClock::now() >= deadline) return {};
+    std::this_thread::sleep_for(kLookInterval);
+  }
+}
+
+void ProcessGroup::wait(TimePoint deadline) {
+  watch_ = {};
+  for (auto& p : processes_) (void)p.child.wait(deadline);
+}
+
+}  // namespace capstan::launch

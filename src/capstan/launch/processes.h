@@ -1,0 +1,30 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "capstan/base/time.h"
+#include "capstan/launch/child.h"
+
+namespace capstan::launch {
+
+// The processes of one job, as its supervisor sees them. Not thread-safe.
+class Processes {
+ public:
+  struct Ended {
+    bool is_server = false;
+    std::size_t index = 0;
+    Exit exit;
+    std::string last_words;  // the last line of its log
+  };
+
+  virtual ~Processes() = default;
+  // Processes that have ended since the last call.
+  virtual std::vector<Ended> reap() = 0;
+  // No effect where the worker is not one of these processes, or has ended.
+  virtual void kill_worker(std::size_t rank) = 0;
+  // Waits for all to end by themselves; kills those that have not by the deadline.
+  virtual void wait(TimePoint deadline) = 0;
+};
+
+}  // namespace capstan::launch

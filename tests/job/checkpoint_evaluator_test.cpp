@@ -1,0 +1,192 @@
+#include "capstan/job/checkpoint_evaluator.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "capstan/base/failure.h"
+#include "capstan/base/user_error.h"
+#include "checkpoint/written_run.h"
+#include "job/fakes.h"
+#include "support/temporary_folder.h"
+
+namespace capstan::job {
+namespace {
+
+using testing::contents;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using testing::TemporaryFolder;
+
+namespace fs = std::filesystem;
+
+// The loss of a checkpoint is its first weight; its accuracy is what the test says for that step.
+class CheckpointEvaluatorTest : public ::testing::Test {
+ protected:
+  void write(std::uint64_t step, float first_weight, std::uint64_t trained = 0) {
+    const auto folder = checkpoint::folder_of(run_, {step});
+    fs::remove_all(folder);
+    fs::create_directories(folder);
+    std::vector<float> weights(layout_.size(), first_weight);
+    checkpoint::Shard shard{0, 1, {0, layout_.size()}, {{"weights", weights}}, {}, {}};
+    checkpoint::Manifest manifest;
+    manifest.version = {step};
+    manifest.parameters = layout_.tensors();
+    manifest.samples = 100;
+    manifest.trained_samples = trained;
+    manifest.pieces = checkpoint::write_shard(folder, layout_, shard);
+    checkpoint::write_manifest(folder, manifest);
+  }
+  CheckpointEvaluator::Options once() const { return {run_, "net", layout_, {}, 0, 1, true}; }
+  std::string best_link() const { return fs::read_symlink(run_ / "checkpoints/best").string(); }
+  std::vector<std::string> lines() const {
+    std::vector<std::string> out;
+    std::istringstream in(contents(run_ / "evaluations.jsonl"));
+    for (std::string line; std::getline(in, line);) out.push_back(line);
+    return out;
+  }
+  std::vector<std::uint64_t> steps() const {
+    std::vector<std::uint64_t> out;
+    for (const auto& line : lines()) out.push_back(CheckpointEvaluation::parse(line)->step);
+    return out;
+  }
+
+  const TemporaryFolder folder_;
+  const fs::path run_ = folder_.path();
+  const FlatLayout layout_{std::vector<TensorShape>{{"weight", {3}}}};
+  RecordedEvents events_;
+  FakeStop stop_;
+  FakeClock clock_;
+  const Environment environment_{events_, stop_, clock_.now()};
+  const CheckpointEvaluator::Evaluate evaluate_ = [this](auto weights, auto) {
+    clock_.advance(std::chrono::seconds(3));
+    return training::Evaluation{weights[0], 1 - weights[0], 1, 50};
+  };
+};
+
+TEST_F(CheckpointEvaluatorTest, EvaluatesWhatIsThereAndLinksTheBest) {
+  write(10, 0.5f, 150);
+  write(20, 0.25f, 300);
+  write(30, 0.75f, 450);
+  CheckpointEvaluator evaluator(once(), evaluate_, environment_);
+  evaluator.run();
+  EXPECT_THAT(steps(), ElementsAre(10, 20, 30));
+  EXPECT_EQ(evaluator.evaluations(), 3u);
+  EXPECT_EQ(evaluator.best()->step, 20u);
+  EXPECT_EQ(best_link(), "step-00000020");
+  EXPECT_THAT(
+      lines()[0],
+      ::testing::StartsWith(
+          R"({"step":10,"epoch":1.5,"test_loss":0.5,"test_accuracy":0.5,"test_top5":1.0,"samples":50,)"
+          R"("seconds":3.0,"checkpoint":"step-00000010","id":")"));
+  EXPECT_THAT(
+      events_.messages(),
+      ElementsAre("step 10  epoch 1.50  test accuracy 50.00 %  top-5 100.00 %  test loss 0.5000  best",
+                  "step 20  epoch 3.00  test accuracy 75.00 %  top-5 100.00 %  test loss 0.2500  best",
+                  "step 30  epoch 4.50  test accuracy 25.00 %  top-5 100.00 %  test loss 0.7500"));
+}
+
+TEST_F(CheckpointEvaluatorTest, DoesNothingTwiceButWhatARunHasMadeAgain) {
+  write(10, 0.5f);
+  write(20, 0.25f);
+  CheckpointEvaluator(once(), evaluate_, environment_).run();
+  CheckpointEvaluator(once(), evaluate_, environment_).run();
+  EXPECT_THAT(steps(), ElementsAre(10, 20));
+  write(20, 0.625f);  // another of the same step
+  CheckpointEvaluator again(once(), evaluate_, environment_);
+  EXPECT_EQ(again.best()->step, 10u) << "the one that was best is gone";
+  again.run();
+  EXPECT_THAT(steps(), ElementsAre(10, 20, 20));
+  EXPECT_EQ(best_link(), "step-00000010");
+}
+
+TEST_F(CheckpointEvaluatorTest, TakesMultiplesOnly) {
+  write(10, 0.5f);
+  write(15, 0.25f);
+  auto options = once();
+  options.every = 10;
+  CheckpointEvaluator(options, evaluate_, environment_).run();
+  EXPECT_THAT(steps(), ElementsAre(10));
+}
+
+TEST_F(CheckpointEvaluatorTest, WatchesUntilTheRunIsFinished) {
+  write(10, 0.5f);
+  auto options = once();
+  options.once = false;
+  int calls = 0;
+  CheckpointEvaluator evaluator(
+      options,
+      [&](auto weights, auto buffers) {
+        if (++calls == 1) write(20, 0.25f);  // while the first is evaluated
+        if (calls == 2) checkpoint::mark_finished(run_, {20}, "finished");
+        return evaluate_(weights, buffers);
+      },
+      environment_);
+  evaluator.run();
+  EXPECT_THAT(steps(), ElementsAre(10, 20));
+}
+
+TEST_F(CheckpointEvaluatorTest, EndsWhenAsked) {
+  write(10, 0.5f);
+  write(20, 0.25f);
+  auto options = once();
+  options.once = false;
+  CheckpointEvaluator evaluator(
+      options,
+      [&](auto weights, auto buffers) {
+        stop_.request();
+        return evaluate_(weights, buffers);
+      },
+      environment_);
+  evaluator.run();
+  EXPECT_THAT(steps(), ElementsAre(10));
+}
+
+TEST_F(CheckpointEvaluatorTest, ADamagedCheckpointIsNamedAndPassedOver) {
+  write(10, 0.5f);
+  write(20, 0.25f);
+  const auto file = checkpoint::folder_of(run_, {10}) / "weights.safetensors";
+  auto bytes = contents(file);
+  bytes.back() ^= 1;
+  testing::write_file(file, bytes);
+  checkpoint::mark_finished(run_, {20}, "finished");
+  auto options = once();
+  options.once = false;
+  CheckpointEvaluator(options, evaluate_, environment_).run();
+  EXPECT_THAT(steps(), ElementsAre(20));
+  EXPECT_THAT(events_.messages()[0], HasSubstr("weights.safetensors is damaged"));
+  EXPECT_THROW(
+      {
+        fs::remove(run_ / "evaluations.jsonl");
+        CheckpointEvaluator(once(), evaluate_, environment_).run();
+      },
+      UserError);
+}
+
+TEST_F(CheckpointEvaluatorTest, MistakesAreSaid) {
+  EXPECT_THROW(CheckpointEvaluator(once(), evaluate_, environment_).run(), UserError) << "no checkpoint yet";
+  write(10, 0.5f);
+  auto other = once();
+  other.layout = FlatLayout({{"weight", {4}}});
+  try {
+    CheckpointEvaluator(other, evaluate_, environment_).run();
+    ADD_FAILURE() << "a checkpoint of another network was taken";
+  } catch (const Failure& failure) {
+    EXPECT_THAT(failure.what(), HasSubstr("is of another network than net"));
+  }
+  const CheckpointEvaluator first(once(), evaluate_, environment_);
+  EXPECT_THROW(CheckpointEvaluator(once(), evaluate_, environment_), UserError) << "two of one run";
+}
+
+TEST(CheckpointEvaluation, ReadsItsOwnLinesAndNoOthers) {
+  const CheckpointEvaluation line{7, 1.5, {0.25, 0.75, 1, 50}, 3, "step-00000007", "abc"};
+  const auto read = CheckpointEvaluation::parse(json_line(line.json()));
+  ASSERT_TRUE(read);
+  EXPECT_EQ(json_line(read->json()), json_line(line.json()));
+  for (const auto* other :
+       {"", "{", "[]", "{}", R"({"step":-1,"test_accuracy":0.5,"id":"a"})",
+        R"({"step":1,"test_accuracy":"0.5","id":"a"})", R"({"step":1,"test_accuracy":0.5})"})
+    EXPECT_FALSE(CheckpointEvaluation::parse(other)) << other;
+}
+
+}  // namespace
+}  // namespace capstan::job

@@ -1,0 +1,185 @@
+// Whole jobs of one process, as a library call.
+
+#include "capstan/job/train.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "capstan/base/user_error.h"
+#include "capstan/checkpoint/run_checkpoints.h"
+#include "job/fakes.h"
+#include "support/temporary_folder.h"
+
+namespace capstan::job {
+namespace {
+
+using ::testing::Contains;
+using testing::contents;
+using ::testing::HasSubstr;
+using testing::TemporaryFolder;
+
+namespace fs = std::filesystem;
+
+constexpr std::uint64_t kSamples = 96, kBatch = 16, kStepsPerEpoch = kSamples / kBatch;
+
+class TrainTest : public ::testing::Test {
+ protected:
+  config::JobConfig config(const std::string& run, std::uint32_t epochs) const {
+    config::JobConfig config;
+    config.strategy = "single";
+    config.network = "mlp";
+    config.dataset = "synthetic:1x28x28:10:96";
+    config.batch_size = kBatch;
+    config.epochs = epochs;
+    config.threads = config.loader_threads = 1;
+    config.checkpoint_every = "4";
+    config.train_dir = folder_ / run;
+    return config;
+  }
+  TrainResult run(const config::JobConfig& config, Events& events, StopToken& stop) const {
+    const Environment environment{events, stop};
+    return train(prepare(config, environment), {cluster::Token::generate(), true, {false, 60}, "{}\n"},
+                 environment);
+  }
+  TrainResult run(const config::JobConfig& config) {
+    FakeStop stop;
+    return run(config, events_, stop);
+  }
+  std::string weights_of(const std::string& run) const {
+    return contents(folder_ / run / "weights.safetensors");
+  }
+  std::string refusal(const config::JobConfig& config) {
+    FakeStop stop;
+    try {
+      (void)prepare(config, {events_, stop});
+    } catch (const UserError& error) {
+      return error.what();
+    }
+    return "";
+  }
+
+  const TemporaryFolder folder_;
+  RecordedEvents events_;
+};
+
+// Asks a job to end when so many epochs have been evaluated.
+class StopAfter final : public Events, public StopToken {
+ public:
+  explicit StopAfter(std::size_t epochs) : epochs_(epochs) {}
+  void message(const std::string&) override {}
+  void progress(const Progress&) override {}
+  void evaluated(const EvaluationRecord&) override { ++evaluated_; }
+  int requests() override { return evaluated_ >= epochs_ ? 1 : 0; }
+
+ private:
+  const std::size_t epochs_;
+  std::size_t evaluated_ = 0;
+};
+
+TEST_F(TrainTest, LeavesARunFolder) {
+  const auto result = run(config("a", 2));
+  EXPECT_EQ(result.reached.steps, 2 * kStepsPerEpoch);
+  EXPECT_EQ(result.reached.epochs, 2);
+  EXPECT_EQ(result.checkpoint, 2 * kStepsPerEpoch);
+  EXPECT_FALSE(result.interrupted);
+  EXPECT_EQ(result.problem, "");
+  ASSERT_EQ(events_.evaluations().size(), 2u);
+  EXPECT_EQ(events_.evaluations()[0].version, Version{kStepsPerEpoch});
+  EXPECT_EQ(result.test.loss, events_.evaluations()[1].test.loss);
+  for (const char* file : {"config.toml", "versions.json", "metrics.jsonl", "weights.safetensors"})
+    EXPECT_TRUE(fs::exists(folder_ / "a" / file)) << file;
+  EXPECT_THAT(contents(folder_ / "a/metrics.jsonl"), HasSubstr(result.json()));
+}
+
+TEST_F(TrainTest, AnInterruptedRunGoesOnToTheSameBitsFromItsFolderAlone) {
+  (void)run(config("whole", 4));
+  StopAfter stop(2);
+  const auto first = run(config("cut", 4), stop, stop);
+  EXPECT_TRUE(first.interrupted);
+  EXPECT_LT(first.reached.steps, 4 * kStepsPerEpoch);
+  EXPECT_EQ(first.checkpoint, first.reached.steps);
+  auto again = config("", 4);
+  again.train_dir.clear();
+  again.resume = (folder_ / "cut").string();
+  const auto second = run(again);
+  EXPECT_EQ(second.resumed_from, first.reached.steps);
+  EXPECT_EQ(second.reached.steps, 4 * kStepsPerEpoch);
+  EXPECT_EQ(second.reached.epochs, 4);
+  EXPECT_EQ(second.run_dir, (folder_ / "cut").string());
+  EXPECT_TRUE(weights_of("cut") == weights_of("whole"));
+  EXPECT_FALSE(fs::exists(folder_ / "cut/config.1.toml")) << "nothing has changed";
+}
+
+TEST_F(TrainTest, WhatChangesIsSaidAndTheConfigurationBeforeIsKept) {
+  (void)run(config("a", 1));
+  const auto before = contents(folder_ / "a/config.toml");
+  auto more = config("a", 2);
+  more.resume = "auto";
+  const auto result = run(more);
+  EXPECT_EQ(result.resumed_from, kStepsPerEpoch);
+  EXPECT_THAT(events_.messages(), Contains("resuming with --epochs 2 (before: 1)"));
+  EXPECT_EQ(contents(folder_ / "a/config.1.toml"), before);
+  EXPECT_NE(contents(folder_ / "a/config.toml"), before);
+}
+
+TEST_F(TrainTest, WhatCannotChangeIsRefusedAndNothingIsWritten) {
+  (void)run(config("a", 1));
+  const auto before = contents(folder_ / "a/metrics.jsonl");
+  auto other = config("a", 2);
+  other.resume = "auto";
+  other.optimizer.name = "adam";
+  EXPECT_THAT(refusal(other), HasSubstr("cannot be resumed with --optimizer adam (before: sgd)"));
+  EXPECT_EQ(contents(folder_ / "a/metrics.jsonl"), before);
+}
+
+// Adam and AdamW keep arrays of the same names.
+TEST_F(TrainTest, ACheckpointOfAnotherOptimizerIsRefusedAlsoWithoutItsConfiguration) {
+  auto adam = config("a", 1);
+  adam.optimizer.name = "adam";
+  (void)run(adam);
+  fs::remove(folder_ / "a/config.toml");
+  auto other = config("b", 2);
+  other.optimizer.name = "adamw";
+  other.resume = (folder_ / "a").string();
+  EXPECT_THAT(refusal(other), HasSubstr("was made with adam"));
+}
+
+TEST_F(TrainTest, ARunThatIsFinishedHasNothingLeftToTrain) {
+  (void)run(config("a", 1));
+  auto again = config("a", 1);
+  again.resume = "auto";
+  const auto result = run(again);
+  EXPECT_EQ(result.reached.steps, kStepsPerEpoch);
+  EXPECT_THAT(events_.messages(), Contains(HasSubstr("nothing is left to train")));
+}
+
+TEST_F(TrainTest, ARunThatNeverMadeAnUpdateBegins) {
+  auto first = config("a", 1);
+  first.checkpoint_every = "never";
+  first.resume = "auto";
+  FakeStop stop;
+  stop.request();
+  EXPECT_EQ(run(first, events_, stop).reached.steps, 0u);
+  ASSERT_TRUE(fs::exists(folder_ / "a/weights.safetensors"));
+  const auto result = run(first);
+  EXPECT_EQ(result.resumed_from, 0u);
+  EXPECT_EQ(result.reached.steps, kStepsPerEpoch);
+}
+
+TEST_F(TrainTest, ARunIsNeverOverwritten) {
+  (void)run(config("a", 1));
+  const auto before = contents(folder_ / "a/metrics.jsonl");
+  FakeStop stop;
+  EXPECT_THROW((void)run(config("a", 1)), UserError);
+  EXPECT_EQ(contents(folder_ / "a/metrics.jsonl"), before);
+}
+
+TEST_F(TrainTest, ADivergedRunHasAProblem) {
+  auto wild = config("a", 1);
+  wild.optimizer.lr = 1e30;
+  const auto result = run(wild);
+  EXPECT_THAT(result.problem, HasSubstr("training has diverged"));
+}
+
+}  // namespace
+}  // namespace capstan::job
