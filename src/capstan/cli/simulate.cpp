@@ -1,11 +1,8 @@
 // Predicts a job on a cluster that is not here.
 
 #include <algorithm>
-#include <cmath>
 #include <fstream>
 #include <limits>
-#include <map>
-#include <optional>
 #include <sstream>
 
 #include <fmt/format.h>
@@ -16,14 +13,13 @@
 #include "capstan/cli/command_line.h"
 #include "capstan/cli/commands.h"
 #include "capstan/cli/output.h"
-#include "capstan/cli/simulate_output.h"
 #include "capstan/layouts/network_layout.h"
 #include "capstan/report/scaling.h"
+#include "capstan/report/simulation.h"
 #include "capstan/simulate/bottleneck.h"
-#include "capstan/simulate/calibration.h"
+#include "capstan/simulate/scenario.h"
 #include "capstan/simulate/simulation.h"
 #include "capstan/simulate/sweep.h"
-#include "capstan/simulate/units.h"
 
 namespace capstan::cli {
 namespace {
@@ -35,16 +31,10 @@ constexpr std::uint64_t kSweepPushes = 100'000;  // of a point, unless --steps s
 
 struct Flags {
   std::string strategies = "sync,async";
-  std::string compute, bandwidth, server_bandwidth, latency, memory_rate = "10GB/s", compute_memory;
-  std::string failures = "0", repair = "60s";
   std::string sweep;
   std::filesystem::path html = "simulate.html";
-  std::filesystem::path calibrate;
-  double cores = 0, spread = 0;
-  std::optional<double> threads;
-  std::optional<std::uint32_t> batch, state_tensors;
-  std::uint64_t steps = 0;
-  SimulatedJob job;
+  simulate::Cluster cluster;
+  simulate::ScenarioOptions options;
   bool json = false;
 };
 
@@ -82,80 +72,17 @@ class Notice {
   bool shown_ = false;
 };
 
-// What is not said otherwise is as in a run that was measured.
-void calibrate(Flags& flags) {
-  auto& c = flags.job.cluster;
-  const auto run = simulate::Calibration::read(flags.calibrate);
-  const double threads = flags.threads.value_or(
-      flags.cores > 0 && flags.sweep.empty() ? std::max(1.0, std::floor(flags.cores / c.workers)) : 1);
-  flags.job.calibrated = fmt::format("from {}: {} of {} samples on {}", flags.calibrate.string(),
-                                     simulate::time_text(run.compute), run.batch,
-                                     counted(static_cast<std::uint64_t>(run.threads), "thread"));
-  if (flags.job.model.empty()) {
-    flags.job.model = run.network;
-    c.elements = run.elements;
-  }
-  if (!flags.batch) c.batch = run.batch;
-  if (!flags.state_tensors) c.state_tensors = run.state_tensors;
-  if (flags.compute.empty()) {
-    // So many threads are so many times as fast as one, and a batch takes as long as it has samples.
-    const double scale =
-        c.batch / static_cast<double>(run.batch) * (flags.cores > 0 ? run.threads / threads : 1);
-    c.compute = simulate::Distribution::around(run.compute * scale, flags.spread);
-  }
-  flags.threads = threads;
-  if (flags.cores > 0 && flags.latency.empty() && run.exchange > 0) {
-    run.set_exchange(c);
-    flags.job.calibrated += fmt::format(", exchange {}", simulate::time_text(run.exchange));
-  }
+simulate::ScenarioFacts facts(std::uint64_t workers) {
+  return {[](const std::string& model) { return layouts::network_layout(model).size(); },
+          [workers](const std::string& text) {
+            return config::parse_slow_workers(text, static_cast<std::uint32_t>(workers));
+          }};
 }
 
-void finish(Flags& flags) {
-  auto& c = flags.job.cluster;
-  const bool one_machine = flags.cores > 0;
-  const auto or_else = [](const std::string& text, const char* missing) {
-    return text.empty() ? missing : text;
-  };
-  c.bandwidth = simulate::parse_rate("--bandwidth", or_else(flags.bandwidth, one_machine ? "inf" : "10Gbps"));
-  c.latency = simulate::parse_time("--latency", or_else(flags.latency, one_machine ? "0s" : "50us"));
-  if (!flags.server_bandwidth.empty())
-    c.server_bandwidth = simulate::parse_rate("--server-bandwidth", flags.server_bandwidth);
-  c.memory_rate = simulate::parse_rate("--memory-rate", flags.memory_rate);
-  c.failures = simulate::parse_frequency("--failures", flags.failures);
-  c.repair = simulate::parse_time("--repair", flags.repair);
-  c.rounds = flags.steps > 0 ? flags.steps : 1000;
-  c.batch = flags.batch.value_or(c.batch);
-  c.state_tensors = flags.state_tensors.value_or(c.state_tensors);
-  c.slowness =
-      config::parse_slow_workers(flags.job.slow_workers, flags.sweep.empty() ? c.workers : kMostWorkers);
-  if (!flags.calibrate.empty())
-    calibrate(flags);
-  else if (flags.spread > 0)
-    throw UserError("--spread needs --calibrate; otherwise say --compute \"lognormal(median,sigma)\"");
-
-  if (flags.job.model.empty()) flags.job.model = "resnet50";
-  if (c.elements == 0) c.elements = layouts::network_layout(flags.job.model).size();
-  if (!flags.compute.empty()) c.compute = simulate::Distribution::parse("--compute", flags.compute);
-  if (c.compute.mean() <= 0)
-    throw UserError(fmt::format("--compute {}: should take some time", flags.compute));
-  if (one_machine) {
-    const double traffic =
-        flags.compute_memory.empty() ? 0 : simulate::parse_rate("--compute-memory", flags.compute_memory);
-    if (traffic > c.memory_rate)
-      throw UserError(fmt::format("--compute-memory {}: one worker cannot move more than --memory-rate {}",
-                                  flags.compute_memory, flags.memory_rate));
-    c.machine = simulate::SharedMachine{flags.cores, flags.threads.value_or(1), traffic};
-    c.detection = 0;  // the end of a process is noticed at once
-  } else if (flags.threads && flags.calibrate.empty()) {
-    throw UserError("--threads needs --cores: how many cores there are to share");
-  } else if (!flags.compute_memory.empty()) {
-    throw UserError("--compute-memory needs --cores: workers that share a machine");
-  }
-}
-
-int run_once(const Flags& flags, const std::vector<std::string>& strategies) {
-  const auto& cluster = flags.job.cluster;
-  std::vector<SimulatedResult> results;
+int run_once(const Flags& flags, const simulate::Scenario& scenario,
+             const std::vector<std::string>& strategies) {
+  const auto& cluster = scenario.cluster;
+  std::vector<report::SimulatedResult> results;
   {
     Notice notice;
     for (const auto& strategy : strategies) {
@@ -163,7 +90,7 @@ int run_once(const Flags& flags, const std::vector<std::string>& strategies) {
         notice.show(
             fmt::format("{}: {:.0f} % of {} rounds of each worker", strategy, 100 * part, cluster.rounds));
       };
-      SimulatedResult r;
+      report::SimulatedResult r;
       r.prediction = simulate::simulate(cluster, strategy::parse(strategy, cluster.workers), watch);
       r.efficiency = simulate::efficiency(r.prediction, simulate::speed_alone(cluster, strategy));
       notice.show(fmt::format("{}: what limits it?", strategy));
@@ -172,30 +99,31 @@ int run_once(const Flags& flags, const std::vector<std::string>& strategies) {
       results.push_back(std::move(r));
     }
   }
-  fmt::print("{}",
-             flags.json ? simulation_json(flags.job, results) + "\n" : simulation_text(flags.job, results));
+  fmt::print("{}", flags.json ? report::simulation_json(scenario, results) + "\n"
+                              : report::simulation_text(scenario, results));
   return kSuccess;
 }
 
-int run_sweep(const Flags& flags, const std::vector<std::string>& strategies) {
+int run_sweep(const Flags& flags, const simulate::Scenario& scenario,
+              const std::vector<std::string>& strategies) {
   const auto range = simulate::SweepRange::parse(flags.sweep);
   std::vector<simulate::Curve> curves;
   {
     Notice notice;
     // A curve needs less of each point than a prediction does, unless the user says otherwise.
-    const auto pushes = flags.steps > 0 ? std::numeric_limits<std::uint64_t>::max() : kSweepPushes;
-    curves = simulate::sweep(flags.job.cluster, strategies, range, pushes,
+    const auto pushes = flags.options.steps > 0 ? std::numeric_limits<std::uint64_t>::max() : kSweepPushes;
+    curves = simulate::sweep(scenario.cluster, strategies, range, pushes,
                              [&](std::size_t done, std::size_t all, const std::string& what) {
                                notice.show(fmt::format("{} of {}: {}", done + 1, all, what));
                              });
   }
   std::ofstream out(flags.html);
-  out << report::scaling_page(sweep_page(flags.job, range, curves));
+  out << report::scaling_page(report::sweep_page(scenario, range, curves));
   out.close();
   if (!out) throw UserError(fmt::format("--html {}: cannot be written", flags.html.string()));
   const auto page = flags.html.string();
-  fmt::print("{}\n",
-             flags.json ? sweep_json(flags.job, range, curves, page) : sweep_text(range, curves) + page);
+  fmt::print("{}\n", flags.json ? report::sweep_json(scenario, range, curves, page)
+                                : report::sweep_text(range, curves) + page);
   return kSuccess;
 }
 
@@ -203,7 +131,8 @@ int run_sweep(const Flags& flags, const std::vector<std::string>& strategies) {
 
 int run_simulate(const Arguments& arguments) {
   Flags flags;
-  auto& c = flags.job.cluster;
+  auto& c = flags.cluster;
+  auto& o = flags.options;
   c.workers = 8;
   CommandLine line("simulate",
                    "Predicts how a job would run on a cluster that is not here: the strategies and\n"
@@ -232,41 +161,41 @@ int run_simulate(const Arguments& arguments) {
        {}, "LIST");
   flag("Job", "workers", &c.workers, "Workers", Whole{1, kMostWorkers});
   flag("Job", "servers", &c.servers, "Servers that share the weights", Whole{1, kMostServers});
-  flag("Job", "model", &flags.job.model, "A network (capstan models lists all) or bytes:N (default resnet50)",
-       {}, "NAME");
-  flag("Job", "batch-size", &flags.batch, "Samples per worker and step (default 64)", Whole{1, 1u << 20});
+  flag("Job", "model", &o.model, "A network (capstan models lists all) or bytes:N (default resnet50)", {},
+       "NAME");
+  flag("Job", "batch-size", &o.batch, "Samples per worker and step (default 64)", Whole{1, 1u << 20});
   flag("Job", "samples", &c.samples, "Samples of the training set, for strategies that count epochs",
        Whole{1, 1'000'000'000'000});
-  flag("Job", "steps", &flags.steps,
+  flag("Job", "steps", &o.steps,
        "Rounds of each worker to simulate, on average, from one push to the next (default 1000)",
        Whole{1, 1'000'000'000});
-  flag("Job", "state-tensors", &flags.state_tensors,
+  flag("Job", "state-tensors", &o.state_tensors,
        "What the servers' optimizer keeps for each weight: 2 for adam (default 1, sgd)", Whole{0, 16});
-  flag("Workers", "compute", &flags.compute,
+  flag("Workers", "compute", &o.compute,
        "Seconds for one batch: a number, lognormal(median,sigma), uniform(a,b), "
        "exponential(mean), normal(mean,sd) (default 0.1)",
        {}, "TIME");
-  flag("Workers", "slow-worker", &flags.job.slow_workers, "Ranks that take longer: 1:3x,5:2x", {}, "LIST");
-  flag("Workers", "failures", &flags.failures, "How often each worker fails: 1/h, 3/day", {}, "RATE");
-  flag("Workers", "repair", &flags.repair, "How long until it is back", {}, "TIME");
-  flag("Network", "bandwidth", &flags.bandwidth,
+  flag("Workers", "slow-worker", &o.slow_workers, "Ranks that take longer: 1:3x,5:2x", {}, "LIST");
+  flag("Workers", "failures", &o.failures, "How often each worker fails: 1/h, 3/day", {}, "RATE");
+  flag("Workers", "repair", &o.repair, "How long until it is back", {}, "TIME");
+  flag("Network", "bandwidth", &o.bandwidth,
        "Of every link, each way: 10Gbps, 1.25GB/s, inf (default 10Gbps)", {}, "RATE");
-  flag("Network", "server-bandwidth", &flags.server_bandwidth, "Of servers' links, where it is another", {},
+  flag("Network", "server-bandwidth", &o.server_bandwidth, "Of servers' links, where it is another", {},
        "RATE");
-  flag("Network", "latency", &flags.latency, "One way: 50us, 1ms (default 50us)", {}, "TIME");
-  flag("Machines", "memory-rate", &flags.memory_rate,
-       "Bytes that a server's updates read and write in a second", {}, "RATE");
-  flag("Machines", "cores", &flags.cores,
+  flag("Network", "latency", &o.latency, "One way: 50us, 1ms (default 50us)", {}, "TIME");
+  flag("Machines", "memory-rate", &o.memory_rate, "Bytes that a server's updates read and write in a second",
+       {}, "RATE");
+  flag("Machines", "cores", &o.cores,
        "All on one machine of so many cores, which workers and servers share, as they do its "
        "memory; links only where they are given",
        Number{0.01, 1e6});
-  flag("Machines", "threads", &flags.threads,
+  flag("Machines", "threads", &o.threads,
        "With --cores: cores that a worker takes where they are free (default 1)", Number{0.01, 1e6});
-  flag("Machines", "compute-memory", &flags.compute_memory,
+  flag("Machines", "compute-memory", &o.compute_memory,
        "With --cores: bytes a second that a worker's computing moves through memory (default 0)", {}, "RATE");
-  flag("Machines", "calibrate", &flags.calibrate,
+  flag("Machines", "calibrate", &o.calibrate,
        "Take times, model and batch size from a run's folder; best from one of 1 worker", {}, "RUN");
-  flag("Machines", "spread", &flags.spread,
+  flag("Machines", "spread", &o.spread,
        "With --calibrate: how much batches differ, the sigma of a lognormal distribution", Number{0, 5});
   flag("Sweep", "sweep", &flags.sweep, "Draw the curve over workers=1..4096 or servers=1..64, by doubling",
        {}, "RANGE");
@@ -291,8 +220,9 @@ int run_simulate(const Arguments& arguments) {
     const bool grows = !range.values.empty() && range.axis == simulate::SweepRange::Axis::kWorkers;
     (void)strategy::parse(strategy, grows ? range.values.back() : c.workers);
   }
-  finish(flags);
-  return flags.sweep.empty() ? run_once(flags, strategies) : run_sweep(flags, strategies);
+  o.sweeps = !flags.sweep.empty();
+  const auto scenario = simulate::make_scenario(c, o, facts(o.sweeps ? kMostWorkers : c.workers));
+  return o.sweeps ? run_sweep(flags, scenario, strategies) : run_once(flags, scenario, strategies);
 }
 
 }  // namespace capstan::cli

@@ -1,4 +1,4 @@
-#include "capstan/cli/simulate_output.h"
+#include "capstan/report/simulation.h"
 
 #include <algorithm>
 #include <numeric>
@@ -6,10 +6,10 @@
 #include <fmt/format.h>
 
 #include "capstan/base/json.h"
-#include "capstan/cli/output.h"
+#include "capstan/base/text.h"
 #include "capstan/simulate/units.h"
 
-namespace capstan::cli {
+namespace capstan::report {
 namespace {
 
 using simulate::Prediction;
@@ -39,10 +39,10 @@ std::string paragraph(const std::string& text) {
   return wrapped(text, 0, 2) + "\n";
 }
 
-std::string cluster_text(const SimulatedJob& job) {
-  const auto& c = job.cluster;
+std::string cluster_text(const Scenario& scenario) {
+  const auto& c = scenario.cluster;
   const double bytes = static_cast<double>(c.elements) * sizeof(float);
-  auto out = fmt::format("{} ({}), {}, {}", job.model, simulate::bytes_text(bytes),
+  auto out = fmt::format("{} ({}), {}, {}", scenario.model, simulate::bytes_text(bytes),
                          counted(c.workers, "worker"), counted(c.servers, "server"));
   if (c.machine)
     out += fmt::format(", one machine of {:g} cores", c.machine->cores);
@@ -52,10 +52,10 @@ std::string cluster_text(const SimulatedJob& job) {
   return out + fmt::format("; compute {}", c.compute.text());
 }
 
-report::Settings settings_of(const SimulatedJob& job, const simulate::SweepRange& range) {
-  const auto& c = job.cluster;
-  report::Settings out = {
-      {"model", fmt::format("{}, {}", job.model,
+Settings settings_of(const Scenario& scenario, const simulate::SweepRange& range) {
+  const auto& c = scenario.cluster;
+  Settings out = {
+      {"model", fmt::format("{}, {}", scenario.model,
                             simulate::bytes_text(static_cast<double>(c.elements) * sizeof(float)))}};
   if (range.axis != simulate::SweepRange::Axis::kWorkers)
     out.emplace_back("workers", fmt::format("{}", c.workers));
@@ -72,8 +72,8 @@ report::Settings settings_of(const SimulatedJob& job, const simulate::SweepRange
   if (c.failures > 0)
     out.emplace_back("failures", fmt::format("{:g} an hour and worker, back after {}", 3600 * c.failures,
                                              simulate::time_text(c.repair)));
-  if (!job.slow_workers.empty()) out.emplace_back("slow workers", job.slow_workers);
-  if (!job.calibrated.empty()) out.emplace_back("calibrated", job.calibrated);
+  if (!scenario.slow_workers.empty()) out.emplace_back("slow workers", scenario.slow_workers);
+  if (!scenario.calibrated.empty()) out.emplace_back("calibrated", scenario.calibrated);
   out.emplace_back("seed", fmt::format("{}", c.seed));
   return out;
 }
@@ -160,9 +160,9 @@ Json json_of(const Prediction& p, double efficiency, const simulate::Bottleneck&
 }
 
 // In bytes, seconds and their ratios; what has no limit is null.
-Json json_of(const SimulatedJob& job) {
-  const auto& c = job.cluster;
-  Json out{{"model", job.model},           {"bytes", c.elements * sizeof(float)},
+Json json_of(const Scenario& scenario) {
+  const auto& c = scenario.cluster;
+  Json out{{"model", scenario.model},      {"bytes", c.elements * sizeof(float)},
            {"workers", c.workers},         {"servers", c.servers},
            {"batch_size", c.batch},        {"compute", c.compute.text()},
            {"bandwidth", c.bandwidth},     {"latency", c.latency},
@@ -172,20 +172,20 @@ Json json_of(const SimulatedJob& job) {
     out["cores"] = c.machine->cores;
     out["threads"] = c.machine->threads;
   }
-  if (!job.calibrated.empty()) out["calibrated"] = job.calibrated;
+  if (!scenario.calibrated.empty()) out["calibrated"] = scenario.calibrated;
   return out;
 }
 
 }  // namespace
 
-std::string simulation_text(const SimulatedJob& job, const std::vector<SimulatedResult>& results) {
-  auto out = paragraph(cluster_text(job));
-  if (!job.calibrated.empty()) out += paragraph(job.calibrated);
+std::string simulation_text(const Scenario& scenario, const std::vector<SimulatedResult>& results) {
+  auto out = paragraph(cluster_text(scenario));
+  if (!scenario.calibrated.empty()) out += paragraph(scenario.calibrated);
   return out + tables(results);
 }
 
-std::string simulation_json(const SimulatedJob& job, const std::vector<SimulatedResult>& results) {
-  Json out{{"ok", true}, {"cluster", json_of(job)}, {"predictions", Json::array()}};
+std::string simulation_json(const Scenario& scenario, const std::vector<SimulatedResult>& results) {
+  Json out{{"ok", true}, {"cluster", json_of(scenario)}, {"predictions", Json::array()}};
   for (const auto& r : results) {
     auto prediction = json_of(r.prediction, r.efficiency, r.bottleneck);
     if (!r.relief.empty()) prediction["relief"] = r.relief;
@@ -211,9 +211,9 @@ std::string sweep_text(const simulate::SweepRange& range, const std::vector<simu
   return out;
 }
 
-std::string sweep_json(const SimulatedJob& job, const simulate::SweepRange& range,
+std::string sweep_json(const Scenario& scenario, const simulate::SweepRange& range,
                        const std::vector<simulate::Curve>& curves, const std::string& page) {
-  Json out{{"ok", true}, {"cluster", json_of(job)}, {"sweep", range.name()}, {"curves", Json::array()}};
+  Json out{{"ok", true}, {"cluster", json_of(scenario)}, {"sweep", range.name()}, {"curves", Json::array()}};
   for (const auto& curve : curves) {
     auto points = Json::array();
     for (const auto& p : curve.points) {
@@ -229,23 +229,23 @@ std::string sweep_json(const SimulatedJob& job, const simulate::SweepRange& rang
   return json_line(out);
 }
 
-report::Scaling sweep_page(const SimulatedJob& job, const simulate::SweepRange& range,
-                           const std::vector<simulate::Curve>& curves) {
-  report::Scaling out;
+Scaling sweep_page(const Scenario& scenario, const simulate::SweepRange& range,
+                   const std::vector<simulate::Curve>& curves) {
+  Scaling out;
   std::vector<std::string> names;
   for (const auto& curve : curves) {
     names.push_back(curve.strategy);
-    auto& shown = out.curves.emplace_back(report::Scaling::Curve{curve.strategy, {}, curve.verdict});
+    auto& shown = out.curves.emplace_back(Scaling::Curve{curve.strategy, {}, curve.verdict});
     for (const auto& p : curve.points)
       shown.points.push_back({static_cast<double>(p.at), p.prediction.samples_per_second, p.efficiency,
                               p.prediction.staleness_mean, dropped(p.prediction),
                               simulate::name(p.bottleneck.limit)});
   }
   out.axis = range.name();
-  out.title = fmt::format("{} on {} to {} {}: {}", job.model, range.values.front(), range.values.back(),
+  out.title = fmt::format("{} on {} to {} {}: {}", scenario.model, range.values.front(), range.values.back(),
                           range.name(), fmt::join(names, ", "));
-  out.settings = settings_of(job, range);
+  out.settings = settings_of(scenario, range);
   return out;
 }
 
-}  // namespace capstan::cli
+}  // namespace capstan::report
