@@ -63,21 +63,28 @@ function(capstan_program name)
   capstan_precompile(${name} ${arg_TORCH})
 endfunction()
 
-# capstan_test(<name> SOURCES … LINKS … [LABELS …] [TIMEOUT seconds] [SERIAL] [PATHS])
+# capstan_test(<name> SOURCES … LINKS … [LABELS …] [TIMEOUT seconds] [SERIAL] [PATHS] [TORCH])
 # One gtest executable; each of its cases is one CTest test. SERIAL ones run alone; PATHS ones know where the
 # repository and the build are (only those: a path on the command line makes another clone's ccache useless).
 function(capstan_test name)
-  cmake_parse_arguments(arg "SERIAL;PATHS" "TIMEOUT" "SOURCES;LINKS;LABELS" ${ARGN})
+  cmake_parse_arguments(arg "SERIAL;PATHS;TORCH" "TIMEOUT" "SOURCES;LINKS;LABELS" ${ARGN})
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 120)
   endif()
   add_executable(${name} ${arg_SOURCES})
-  target_link_libraries(${name} PRIVATE ${arg_LINKS} GTest::gtest_main GTest::gmock)
+  target_link_libraries(${name} PRIVATE ${arg_LINKS} capstan_test_main)
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
   if(arg_PATHS)
     target_compile_definitions(${name} PRIVATE CAPSTAN_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
                                                CAPSTAN_BINARY_DIR="${CMAKE_BINARY_DIR}")
   endif()
+  if(arg_TORCH)
+    target_precompile_headers(${name} REUSE_FROM capstan_test_torch)
+  else()
+    target_precompile_headers(${name} REUSE_FROM capstan_test_main)
+  endif()
+  # What tests/support/main.cpp prints for a test that may be skipped; of any other, a skip is a failure there.
   gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
-                       PROPERTIES TIMEOUT ${arg_TIMEOUT} RUN_SERIAL ${arg_SERIAL} LABELS "${arg_LABELS}")
+                       PROPERTIES TIMEOUT ${arg_TIMEOUT} RUN_SERIAL ${arg_SERIAL}
+                                  SKIP_REGULAR_EXPRESSION "capstan: may be skipped" LABELS "${arg_LABELS}")
 endfunction()
