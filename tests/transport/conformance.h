@@ -55,4 +55,7 @@ class Conformance : public ::testing::TestWithParam<Kind> {
   std::unique_ptr<Connection> client_;
 };
 
+// The same for those that share memory.
+class SharedMemory : public Conformance {};
+
 }  // namespace capstan::transport::testing

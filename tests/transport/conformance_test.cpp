@@ -11,13 +11,21 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 // A new transport adds its line here.
-INSTANTIATE_TEST_SUITE_P(LoopbackShared, Conformance,
-                         ::testing::Values(Kind{"loopback", make_loopback_shared}));
-INSTANTIATE_TEST_SUITE_P(LoopbackCopying, Conformance,
-                         ::testing::Values(Kind{"copying", make_loopback_copying}));
-INSTANTIATE_TEST_SUITE_P(Local, Conformance, ::testing::Values(Kind{"local", make_local}));
-INSTANTIATE_TEST_SUITE_P(Ucx, Conformance, ::testing::Values(Kind{"ucx", make_ucx}));
-INSTANTIATE_TEST_SUITE_P(Faultless, Conformance, ::testing::Values(Kind{"faultless", make_faultless}));
+constexpr Kind kLoopbackShared = {"loopback", make_loopback_shared, true};
+constexpr Kind kLoopbackCopying = {"copying", make_loopback_copying, false};
+constexpr Kind kLocal = {"local", make_local, true};
+constexpr Kind kUcx = {"ucx", make_ucx, false};
+constexpr Kind kFaultless = {"faultless", make_faultless, true};
+
+INSTANTIATE_TEST_SUITE_P(LoopbackShared, Conformance, ::testing::Values(kLoopbackShared));
+INSTANTIATE_TEST_SUITE_P(LoopbackCopying, Conformance, ::testing::Values(kLoopbackCopying));
+INSTANTIATE_TEST_SUITE_P(Local, Conformance, ::testing::Values(kLocal));
+INSTANTIATE_TEST_SUITE_P(Ucx, Conformance, ::testing::Values(kUcx));
+INSTANTIATE_TEST_SUITE_P(Faultless, Conformance, ::testing::Values(kFaultless));
+// And here, where it shares memory.
+INSTANTIATE_TEST_SUITE_P(LoopbackShared, SharedMemory, ::testing::Values(kLoopbackShared));
+INSTANTIATE_TEST_SUITE_P(Local, SharedMemory, ::testing::Values(kLocal));
+INSTANTIATE_TEST_SUITE_P(Faultless, SharedMemory, ::testing::Values(kFaultless));
 
 TEST_P(Conformance, EchoComesBack) {
   connect_pair();
@@ -228,9 +236,14 @@ TEST_P(Conformance, EndWaitsForALateHandler) {
   EXPECT_THAT(at_server().frames, ElementsAre("early"));
 }
 
-TEST_P(Conformance, SegmentIsTheSameMemory) {
+TEST_P(Conformance, BothEndsKnowWhetherTheyShareMemory) {
   connect_pair();
-  if (!client_->shares_memory()) GTEST_SKIP() << "no shared memory here";
+  EXPECT_EQ(client_->shares_memory(), GetParam().shares_memory);
+  EXPECT_EQ(server().shares_memory(), GetParam().shares_memory);
+}
+
+TEST_P(SharedMemory, SegmentIsTheSameMemory) {
+  connect_pair();
   const Segment read_only = Segment::create(10'000, Segment::PeerMay::kRead);
   const Segment shared = Segment::create(20'000, Segment::PeerMay::kReadAndWrite);
   read_only.bytes()[9'999] = std::byte{1};
@@ -253,9 +266,8 @@ TEST_P(Conformance, SegmentIsTheSameMemory) {
   EXPECT_EQ(shared.bytes()[19'999], std::byte{3});
 }
 
-TEST_P(Conformance, ManySegmentsAndPayloadsMix) {
+TEST_P(SharedMemory, ManySegmentsAndPayloadsMix) {
   connect_pair();
-  if (!client_->shares_memory()) GTEST_SKIP() << "no shared memory here";
   const auto payload = pattern(700'000, 12);
   std::vector<Segment> segments;
   for (int i = 0; i < 50; ++i) {

@@ -23,10 +23,11 @@ class Fabric {
   virtual Result<std::unique_ptr<Connection>> connect(EventLoop& loop, const std::string& address) = 0;
 };
 
-// The transports: a name and how to make one.
+// The transports: a name, how to make one, and whether both ends see the same memory.
 struct Kind {
   const char* name;
   std::unique_ptr<Fabric> (*make)();
+  bool shares_memory;
 };
 inline std::ostream& operator<<(std::ostream& out, const Kind& kind) {
   return out << kind.name;

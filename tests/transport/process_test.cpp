@@ -88,8 +88,8 @@ void ping(const Kind& kind, const std::string& address) {
 }
 
 class Processes : public ::testing::TestWithParam<Kind> {};
-INSTANTIATE_TEST_SUITE_P(Local, Processes, ::testing::Values(Kind{"local", make_local}));
-INSTANTIATE_TEST_SUITE_P(Ucx, Processes, ::testing::Values(Kind{"ucx", make_ucx}));
+INSTANTIATE_TEST_SUITE_P(Local, Processes, ::testing::Values(Kind{"local", make_local, true}));
+INSTANTIATE_TEST_SUITE_P(Ucx, Processes, ::testing::Values(Kind{"ucx", make_ucx, false}));
 
 struct Server {
   explicit Server(const Kind& kind) : fabric(kind.make()) {
