@@ -119,8 +119,11 @@ TEST(Child, ALineThatDoesNotComeEndsAtTheDeadline) {
   auto options = shell("exec sleep 1000");
   options.read_output = true;
   Child child(options);
-  EXPECT_FALSE(child.read_line(SteadyClock::now() + std::chrono::milliseconds(20)));
+  const auto deadline = SteadyClock::now() + std::chrono::milliseconds(20);
+  EXPECT_FALSE(child.read_line(deadline));
+  EXPECT_GE(SteadyClock::now(), deadline);
   EXPECT_FALSE(child.read_line(SteadyClock::now() - std::chrono::seconds(1)));
+  EXPECT_FALSE(child.poll()) << "it is the line that did not come, not the process that ended";
 }
 
 TEST(Child, ItsErrorsGoToItsLog) {

@@ -109,8 +109,7 @@ std::optional<std::string> Child::read_line(TimePoint deadline) {
       buffer_.erase(0, end + 1);
       return line;
     }
-    const auto left =
-        std::chrono::duration_cast<std::chrono::milliseconds>(deadline - SteadyClock::now()).count();
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - SteadyClock::now()).count();
     constexpr std::int64_t kLongest = 3'600'000;
     if (left <= 0) return {};
     pollfd ready{output_.get(), POLLIN, 0};
