@@ -21,17 +21,18 @@ class Echo : public ImageSource {
   std::int64_t label(std::size_t sample) const override { return static_cast<std::int64_t>(sample % 7); }
   bool is_immediate() const override { return false; }
   void render(std::size_t sample, std::uint64_t epoch, float* out) const override {
-    ++rendered_;
+    ++begun_;
     if (sample == bad_) throw UserError("sample 13 is bad");
     if (slow_) std::this_thread::sleep_for(std::chrono::microseconds(sample * 37 % 500));
     out[0] = static_cast<float>(sample);
     out[1] = static_cast<float>(epoch);
     out[2] = -1;
+    ++ended_;
   }
 
   std::size_t bad_ = 5000;
   bool slow_ = false;
-  mutable std::atomic<std::size_t> rendered_ = 0;
+  mutable std::atomic<std::size_t> begun_ = 0, ended_ = 0;
 
  private:
   const ImageShape shape_{3, 1, 1, 7};
@@ -79,8 +80,13 @@ TEST(Prefetcher, StaysABoundedNumberOfBatchesAhead) {
   std::size_t asked = 0;
   Prefetcher prefetcher(source, 2, growing(100, &asked));
   EXPECT_EQ(asked, Prefetcher::kAhead);
-  for (int i = 0; i < 5; ++i) prefetcher.next();
-  EXPECT_LE(asked, 5 + Prefetcher::kAhead);
+  for (std::size_t taken = 1; taken <= 20; ++taken) {
+    ASSERT_TRUE(prefetcher.next());
+    EXPECT_LE(asked, taken + Prefetcher::kAhead);
+    // Batch n has n images: of those that were asked for, and no more.
+    EXPECT_LE(source.begun_, asked * (asked - 1) / 2);
+    EXPECT_GE(source.begun_, taken * (taken - 1) / 2);
+  }
 }
 
 TEST(Prefetcher, CarriesAFailureToWhoTakesTheBatchAndNoEarlier) {
@@ -95,12 +101,15 @@ TEST(Prefetcher, CarriesAFailureToWhoTakesTheBatchAndNoEarlier) {
   EXPECT_THAT([&] { prefetcher.next(); }, ThrowsMessage<UserError>("sample 13 is bad"));
 }
 
-TEST(Prefetcher, MayEndWhileItRenders) {
-  for (int i = 0; i < 50; ++i) {
+TEST(Prefetcher, MayEndWhileItRendersAndRendersNothingMore) {
+  for (std::size_t i = 0; i < 50; ++i) {
     Echo source;
     source.slow_ = true;
-    Prefetcher prefetcher(source, 3, growing(1000));
-    for (int k = 0; k < i % 6; ++k) prefetcher.next();
+    {
+      Prefetcher prefetcher(source, 3, growing(1000));
+      for (std::size_t k = 0; k < i % 6; ++k) ASSERT_TRUE(prefetcher.next());
+    }
+    EXPECT_EQ(source.begun_, source.ended_) << "a thread of it still renders";
   }
 }
 

@@ -59,10 +59,16 @@ std::string describe(const Options& o) {
   return text;
 }
 
-// 20 steps on random tensors; every tenth gradient is zero. `rate` may change each update's learning rate.
-void expect_parity(
-    const Options& options, std::int64_t size, const Schedule& schedule = {},
-    const std::function<double(std::uint64_t)>& rate = [](auto) { return 1.0; }) {
+using Factor = std::function<double(std::uint64_t step)>;
+
+double one(std::uint64_t) {
+  return 1;
+}
+
+// 20 steps on random tensors; every tenth gradient is zero. `rate` may change each update's learning rate;
+// `scheduled` is what the schedule makes of it, said independently.
+void expect_parity(const Options& options, std::int64_t size, const Factor& rate = one,
+                   const Schedule& schedule = {}, const Factor& scheduled = one) {
   SCOPED_TRACE(describe(options) + ", size " + std::to_string(size));
   torch::manual_seed(size);
   const auto parameter = torch::randn({size}).requires_grad_();
@@ -81,7 +87,7 @@ void expect_parity(
   for (std::uint64_t step = 0; step < 20; ++step) {
     auto gradient = torch::randn({size}) * (torch::rand({size}) > 0.1);
     parameter.mutable_grad() = gradient;
-    reference->param_groups()[0].options().set_lr(options.lr * schedule.factor(step) * rate(step));
+    reference->param_groups()[0].options().set_lr(options.lr * scheduled(step) * rate(step));
     reference->step();
     const Contribution contribution{gradient.data_ptr<float>(), 1};
     ours.update(Version{step}, weights, state, {&contribution, 1}, rate(step));
@@ -144,8 +150,12 @@ TEST(OptimizerParity, RmsProp) {
 }
 
 TEST(OptimizerParity, LearningRateSchedule) {
+  // Three updates of warm-up, then half as much after every four.
+  constexpr double kFactors[20] = {1.0 / 3, 2.0 / 3, 1,    1,    1,    1,     1,     0.5,   0.5,   0.5,
+                                   0.5,     0.25,    0.25, 0.25, 0.25, 0.125, 0.125, 0.125, 0.125, 0.0625};
   for (Kind kind : {Kind::kSgd, Kind::kAdam, Kind::kAdamW, Kind::kAdagrad, Kind::kRmsProp})
-    expect_parity(defaults(kind), 1000, Schedule::parse("step:4:0.5", 3, 0));
+    expect_parity(defaults(kind), 1000, one, Schedule::parse("step:4:0.5", 3, 0),
+                  [&](auto step) { return kFactors[step]; });
 }
 
 TEST(OptimizerParity, RateOfOneUpdate) {
@@ -153,7 +163,7 @@ TEST(OptimizerParity, RateOfOneUpdate) {
     auto options = defaults(kind);
     options.weight_decay = 0.01;
     if (kind == Kind::kSgd) options.momentum = 0.9;
-    expect_parity(options, 1000, {}, [](auto step) { return 1.0 / (1.0 + static_cast<double>(step % 4)); });
+    expect_parity(options, 1000, [](auto step) { return 1.0 / (1.0 + static_cast<double>(step % 4)); });
   }
 }
 

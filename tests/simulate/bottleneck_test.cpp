@@ -1,5 +1,6 @@
 #include "capstan/simulate/bottleneck.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -95,7 +96,17 @@ TEST(Bottleneck, IsFailuresWhereWorkersAreMostlyDown) {
   c.failures = 0.1;
   c.repair = 20;
   c.detection = 0;
-  EXPECT_EQ(of(c, "async").limit, Limit::kFailures);
+  const auto p = simulate(c, strategy::parse("async", c.workers));
+  ASSERT_GT(p.failures, 0u);
+  const auto b = of(c, "async");
+  EXPECT_EQ(b.limit, Limit::kFailures);
+  // Without failures four workers need 0.1 s for each batch and wait for nothing.
+  EXPECT_NEAR(b.gain, 4 * c.batch / 0.1 / p.samples_per_second, 1e-6);
+  EXPECT_NEAR(b.gain, 3, 1);  // up for 10 s and down for 20 s, on average
+  EXPECT_EQ(
+      b.sentence,
+      fmt::format("failures ({} of them, {} rounds lost); without that limit {:.2g} times the samples/s",
+                  p.failures, p.lost_rounds, b.gain));
 }
 
 }  // namespace
