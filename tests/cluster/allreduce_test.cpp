@@ -23,20 +23,20 @@ TEST(Allreduce, EndsWhereSyncAndOneProcessEnd) {
     more.insert(more.end(), common.begin(), common.end());
     return more;
   };
-  const auto team =
-      result_of(folder, "team", with({"--strategy=allreduce", "--workers=3", "--batch-size=16"}));
+  const auto group =
+      result_of(folder, "group", with({"--strategy=allreduce", "--workers=3", "--batch-size=16"}));
   const auto sync = result_of(folder, "sync", with({"--strategy=sync", "--workers=3", "--batch-size=16"}));
   const auto single = result_of(folder, "single", with({"--strategy=single", "--batch-size=48"}));
   for (const auto& other : {sync, single}) {
-    EXPECT_EQ(team["steps"], other["steps"]);
-    EXPECT_NEAR(team["test_loss"], other["test_loss"], 1e-3);
-    EXPECT_NEAR(team["train_loss"], other["train_loss"], 2e-2);  // of the last epoch, or of the last updates
+    EXPECT_EQ(group["steps"], other["steps"]);
+    EXPECT_NEAR(group["test_loss"], other["test_loss"], 1e-3);
+    EXPECT_NEAR(group["train_loss"], other["train_loss"], 2e-2);  // of the last epoch, or of the last updates
   }
-  EXPECT_EQ(team["servers"], 0);
-  EXPECT_EQ(team["workers"], 3);
-  ASSERT_EQ(team["per_worker"].size(), 3u);
+  EXPECT_EQ(group["servers"], 0);
+  EXPECT_EQ(group["workers"], 3);
+  ASSERT_EQ(group["per_worker"].size(), 3u);
   std::uint64_t samples = 0;
-  for (const auto& row : team["per_worker"]) samples += row["samples"].get<std::uint64_t>();
+  for (const auto& row : group["per_worker"]) samples += row["samples"].get<std::uint64_t>();
   EXPECT_EQ(samples, 4 * 1438u) << "every sample once an epoch";
 }
 
@@ -44,14 +44,14 @@ TEST(Allreduce, AveragesTheStatisticsOfBatchNorm) {
   const Folder folder;
   const Flags common = {"--network=resnet20", "--dataset=synthetic:3x8x8:4:256", "--batch-size=16",
                         "--epochs=3", "--workers=2"};
-  auto team = common, sync = common;
-  team.push_back("--strategy=allreduce");
+  auto group = common, sync = common;
+  group.push_back("--strategy=allreduce");
   sync.push_back("--strategy=sync");
-  EXPECT_NEAR(result_of(folder, "team", team)["test_loss"], result_of(folder, "sync", sync)["test_loss"],
+  EXPECT_NEAR(result_of(folder, "group", group)["test_loss"], result_of(folder, "sync", sync)["test_loss"],
               1e-3);
 }
 
-class Team : public ::testing::Test {
+class Group : public ::testing::Test {
  protected:
   // Under way: the first epoch has been evaluated.
   void start() {
@@ -68,7 +68,7 @@ class Team : public ::testing::Test {
   std::vector<pid_t> others_;
 };
 
-TEST_F(Team, EndsWithCode3WhenOneIsLost) {
+TEST_F(Group, EndsWithCode3WhenOneIsLost) {
   for (const int signal : {SIGKILL, SIGSTOP}) {
     start();
     ::kill(others_[1], signal);
@@ -80,13 +80,13 @@ TEST_F(Team, EndsWithCode3WhenOneIsLost) {
   }
 }
 
-TEST_F(Team, EndsWithItsFirst) {
+TEST_F(Group, EndsWithItsFirst) {
   start();
   run_->child().signal(SIGKILL);
   EXPECT_TRUE(all_ended(others_));
 }
 
-TEST_F(Team, StopsTogetherWhenInterrupted) {
+TEST_F(Group, StopsTogetherWhenInterrupted) {
   start();
   run_->child().signal(SIGINT);
   EXPECT_EQ(run_->exit_code(), 130) << run_->errors();

@@ -156,7 +156,7 @@ TEST(Single, ATeamEqualsAPlainLibtorchLoopOverTheWholeBatch) {
       threads.emplace_back([&, rank] {
         auto own = options;
         own.batch_size = 8;
-        own.team = {rank, kWorkers, add_up};
+        own.group = {rank, kWorkers, add_up};
         own.start = SingleStart{{}, {}, {}, [&](std::span<float> to, const std::vector<std::span<float>>&) {
                                   std::ranges::copy(initial, to.begin());
                                 }};

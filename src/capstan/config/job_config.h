@@ -82,8 +82,8 @@ struct JobConfig {
   std::set<std::string, std::less<>> given;
 
   bool is_single() const { return strategy == "single"; }
-  bool is_team() const { return strategy == "allreduce"; }  // workers without a server in the step
-  bool has_servers() const { return !is_single() && !is_team(); }
+  bool is_allreduce() const { return strategy == "allreduce"; }  // workers without a server in the step
+  bool has_servers() const { return !is_single() && !is_allreduce(); }
   strategy::StrategySpec plan() const;           // of a job that has servers; throws UserError
   double slow_down(std::uint32_t worker) const;  // 1 for most; throws UserError
   unsigned worker_threads() const;

@@ -15,7 +15,8 @@ namespace {
 constexpr auto kEndPatience = std::chrono::seconds(5);
 constexpr auto kCausePatience = std::chrono::seconds(1);
 
-training::Team part_of(training::AllreduceGroup& group, const config::JobConfig& config, std::uint32_t rank) {
+training::GroupMember part_of(training::AllreduceGroup& group, const config::JobConfig& config,
+                              std::uint32_t rank) {
   return {rank, config.workers, [&group](std::span<float> values) { group.sum(values); },
           config.slow_down(rank)};
 }

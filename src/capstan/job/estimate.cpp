@@ -25,7 +25,7 @@ std::vector<std::string> state_names(const config::JobConfig& config) {
 Estimate estimate(const config::JobConfig& config, std::uint64_t model) {
   const auto state = model * state_names(config).size();
   if (!config.has_servers()) {
-    const auto others = config.is_team() ? config.workers - 1 : 0;
+    const auto others = config.is_allreduce() ? config.workers - 1 : 0;
     return {0, 2 * model + state, 2 * model * others};
   }
   const auto spec = config.plan();

@@ -19,7 +19,7 @@ constexpr auto kUnknown = std::numeric_limits<double>::quiet_NaN();
 }  // namespace
 
 SingleProcess::SingleProcess(PreparedJob& job, Environment environment, RunRecord& record,
-                             const RunOptions& options, const training::Team& group)
+                             const RunOptions& options, const training::GroupMember& group)
     : job_(job),
       environment_(environment),
       record_(record),

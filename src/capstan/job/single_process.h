@@ -22,7 +22,7 @@ class SingleProcess {
  public:
   // All that is given must outlive it.
   SingleProcess(PreparedJob& job, Environment environment, RunRecord& record, const RunOptions& options,
-                const training::Team& group = {});
+                const training::GroupMember& group = {});
 
   // Throws Failure where the user asks twice to end. Where the user asks once, the result is what was
   // reached.
@@ -45,7 +45,7 @@ class SingleProcess {
   PreparedJob& job_;
   Environment environment_;
   RunRecord& record_;
-  const training::Team& group_;
+  const training::GroupMember& group_;
   const optimizer::Optimizer rule_;
   const EvaluationSchedule schedule_;
   SingleCheckpoints checkpoints_;

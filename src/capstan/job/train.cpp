@@ -50,7 +50,7 @@ RunRecord open_record(const PreparedJob& job, const TrainOptions& options, const
 
 TrainResult run(PreparedJob& job, const TrainOptions& options, Environment environment, RunRecord& record) {
   if (job.config.is_single()) return SingleProcess(job, environment, record, options.run).run();
-  if (job.config.is_team()) return train_allreduce(job, environment, record, options.run);
+  if (job.config.is_allreduce()) return train_allreduce(job, environment, record, options.run);
   return train_with_servers(job, environment, record, options.run, options.token, options.starts_workers);
 }
 

@@ -22,16 +22,16 @@ void apply(store::DenseShard& shard, std::uint64_t version, std::span<const floa
     shard.apply_chunk(chunk, Version{version}, whole, {});
 }
 
-// What a team adds up in a step, in one array: gradients times samples, the model's buffers, who wants to
+// What a group adds up in a step, in one array: gradients times samples, the model's buffers, who wants to
 // stop, and what each has to say of its own part.
 class Shares {
  public:
-  Shares(const Team& team, std::size_t gradients, std::size_t buffers)
-      : team_(team),
+  Shares(const GroupMember& group, std::size_t gradients, std::size_t buffers)
+      : group_(group),
         gradients_(gradients),
         buffers_(buffers),
-        flat_(gradients + buffers + 1 + team.workers * kNumbers),
-        parts_(team.workers) {}
+        flat_(gradients + buffers + 1 + group.workers * kNumbers),
+        parts_(group.workers) {}
 
   std::span<float> gradients() { return all().first(gradients_); }
   // Everybody's parts of the step.
@@ -39,23 +39,23 @@ class Shares {
   // The factor by which the gradients are to be multiplied. Afterwards the model has the mean of the buffers,
   // and `stop` is set if anybody's was.
   float add_up(const StepPart& own, models::Model& model, bool& stop) {
-    parts_[team_.rank] = own;
-    if (!team_.sum) return 1;
+    parts_[group_.rank] = own;
+    if (!group_.sum) return 1;
     at::from_blob(flat_.data(), {static_cast<std::int64_t>(gradients_)}, at::kFloat).mul_(own.samples);
     const auto buffers = all().subspan(gradients_, buffers_);
     std::ranges::copy(models::copy_buffers_out(model), buffers.begin());
     auto& stops = all()[gradients_ + buffers_];
     stops = stop ? 1 : 0;
-    const auto numbers = all().last(team_.workers * kNumbers);
+    const auto numbers = all().last(group_.workers * kNumbers);
     std::ranges::fill(numbers, 0.0f);
     const float mine[] = {own.samples, own.loss, own.compute_seconds, own.wait_seconds, own.data_seconds};
-    std::ranges::copy(mine, numbers.begin() + team_.rank * kNumbers);
-    team_.sum(all());
-    for (auto& b : buffers) b /= static_cast<float>(team_.workers);
+    std::ranges::copy(mine, numbers.begin() + group_.rank * kNumbers);
+    group_.sum(all());
+    for (auto& b : buffers) b /= static_cast<float>(group_.workers);
     models::copy_buffers_in(model, buffers);
     stop = stops > 0;
     float samples = 0;
-    for (std::uint32_t i = 0; i < team_.workers; ++i) {
+    for (std::uint32_t i = 0; i < group_.workers; ++i) {
       const auto* of = &numbers[i * kNumbers];
       parts_[i] = {of[0], of[1], of[2], of[3], of[4]};
       samples += of[0];
@@ -67,7 +67,7 @@ class Shares {
   static constexpr std::size_t kNumbers = 5;
   std::span<float> all() { return flat_; }
 
-  const Team& team_;
+  const GroupMember& group_;
   const std::size_t gradients_, buffers_;
   store::ZeroedArray flat_;
   std::vector<StepPart> parts_;  // by rank
@@ -83,7 +83,7 @@ SingleResult train_single(const SingleOptions& options, const data::Dataset& dat
   auto* const model = result.model.get();
   models::copy_parameters_out(*model, layout, result.weights);
   models::bind_parameters(*model, layout, result.weights.data());
-  Shares shares(options.team, layout.size(), models::buffer_layout_of(*model).size());
+  Shares shares(options.group, layout.size(), models::buffer_layout_of(*model).size());
   models::GradientArena arena(*model, layout, shares.gradients());
   const optimizer::Optimizer rule(options.optimizer, options.schedule);
   store::DenseShard shard(result.weights, rule);
@@ -91,8 +91,8 @@ SingleResult train_single(const SingleOptions& options, const data::Dataset& dat
   if (first.load) first.load(result.weights, shard.mutable_state());
   models::copy_buffers_in(*model, first.buffers);
   result.steps = first.version.value;
-  data::Sampler sampler({dataset.train->count(), options.team.workers, options.batch_size}, options.team.rank,
-                        options.seed, first.segments);
+  data::Sampler sampler({dataset.train->count(), options.group.workers, options.batch_size},
+                        options.group.rank, options.seed, first.segments);
   Loader loader(*dataset.train, options.loader_threads,
                 batches_of(sampler, 0, sampler.total_steps(options.epochs)));
 
@@ -104,7 +104,7 @@ SingleResult train_single(const SingleOptions& options, const data::Dataset& dat
   };
   const auto ends_now = [&] {
     if (options.max_steps > 0 && result.steps >= options.max_steps) return true;
-    if (!options.team.sum) result.stopped = wants_to_stop();
+    if (!options.group.sum) result.stopped = wants_to_stop();
     return result.stopped;
   };
   const auto start = SteadyClock::now();
@@ -115,15 +115,15 @@ SingleResult train_single(const SingleOptions& options, const data::Dataset& dat
       ended = ends_now();
       if (ended) break;
       const auto step_start = SteadyClock::now();
-      seed_step(options.seed, WorkerId{options.team.rank}, {result.steps});
-      const auto own = slowed(compute_gradients(*model, arena, loader.next()), options.team.slow_down);
+      seed_step(options.seed, WorkerId{options.group.rank}, {result.steps});
+      const auto own = slowed(compute_gradients(*model, arena, loader.next()), options.group.slow_down);
       const auto computed = SteadyClock::now();
-      bool stop = wants_to_stop();  // all of a team stop after the same step
+      bool stop = wants_to_stop();  // all of a group stop after the same step
       const auto factor = shares.add_up(
           {static_cast<float>(own.samples), static_cast<float>(own.loss), static_cast<float>(own.seconds),
            static_cast<float>(waited), static_cast<float>(loader.wait_seconds())},
           *model, stop);
-      if (options.team.sum) result.stopped = stop;
+      if (options.group.sum) result.stopped = stop;
       // Before the first step of an epoch the others wait for who evaluates, which is not part of training.
       waited = i > 0 ? seconds(SteadyClock::now() - computed) : 0;
       apply(shard, result.steps, arena.gradients(), factor);

@@ -29,7 +29,7 @@ struct SingleStart {
 };
 
 // One of several processes that divide every step among them and add up what they have.
-struct Team {
+struct GroupMember {
   std::uint32_t rank = 0;
   std::uint32_t workers = 1;
   std::function<void(std::span<float>)> sum;  // over all of them, in place; empty where there are no others
@@ -46,7 +46,7 @@ struct SingleOptions {
   optimizer::Schedule schedule;
   unsigned loader_threads = 1;  // where images take work
   std::optional<SingleStart> start = {};
-  Team team = {};
+  GroupMember group = {};
 };
 
 // The run after an update, to be looked at while nothing changes it.
@@ -63,7 +63,7 @@ struct StepPart {
   float samples = 0;
   float loss = 0;
   float compute_seconds = 0;
-  float wait_seconds = 0;  // for the others of its team, in the step before
+  float wait_seconds = 0;  // for the others of its group, in the step before
   float data_seconds = 0;
 };
 
@@ -71,7 +71,7 @@ struct SingleStep {
   std::uint64_t step = 0;           // applied updates, this one included
   std::uint64_t epoch = 0;          // from 0
   double loss = 0;                  // before the update
-  std::uint64_t samples = 0;        // of the whole team
+  std::uint64_t samples = 0;        // of the whole group
   double seconds = 0;               // the whole step
   std::span<const StepPart> parts;  // by rank
 };
@@ -96,7 +96,7 @@ struct SingleResult {
   bool stopped = false;
 };
 
-// Trains in this process without a server: the reference for speed-up and correctness; with a team, in
+// Trains in this process without a server: the reference for speed-up and correctness; with a group, in
 // several that add up their gradients, each its own optimizer. The samples, their order and the update are
 // those of a sync job with as large a global batch. The same options give the same bits for the same number
 // of threads. Throws UserError for a network that is unknown or does not fit.
