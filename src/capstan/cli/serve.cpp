@@ -69,7 +69,7 @@ int run_serve(const Arguments& arguments) {
   options.end_at_once = [&] { end_at_once(json); };
   std::vector<std::string> complaints;
   if (auto resumed = job::find_resume(config, complaints)) options.resume = std::move(resumed->from);
-  for (const auto& complaint : complaints) options.log->warn("{}", complaint);
+  for (const auto& complaint : complaints) options.log->warn(complaint);
 
   TerminalProgress events({});
   const auto result = job::serve(options, {events, interrupts}, [&](const std::string& address) {

@@ -82,7 +82,7 @@ void Follower::on_joined(cluster::Link& link, std::optional<transport::Segment>,
     if (terms.checkpoint.empty()) return context_.lifecycle.enter(Phase::kAwaitingModel);
     load_checkpoint();
   } catch (const UserError& error) {
-    context_.log->error("cannot begin as the leader says: {}", error.what());
+    context_.log->error(fmt::format("cannot begin as the leader says: {}", error.what()));
     context_.lifecycle.end(Outcome::kCheckpointUnreadable);
   }
 }
@@ -105,7 +105,7 @@ void Follower::load_checkpoint() {
       },
       [this](const std::string& error) {
         if (!error.empty()) {
-          context_.log->error("cannot begin from the checkpoint: {}", error);
+          context_.log->error(fmt::format("cannot begin from the checkpoint: {}", error));
           return context_.lifecycle.end(Outcome::kCheckpointUnreadable);
         }
         if (!context_.lifecycle.is_open()) return;
@@ -147,7 +147,7 @@ Status Follower::execute(const wire::Message& message) {
 
 void Follower::on_lost(cluster::Link&, Status why) {
   if (!context_.lifecycle.is_open()) return;
-  context_.log->error("the first server is lost: {}", why.message());
+  context_.log->error(fmt::format("the first server is lost: {}", why.message()));
   context_.lifecycle.end(Outcome::kLeaderLost);
 }
 

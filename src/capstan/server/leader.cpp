@@ -52,7 +52,8 @@ void Leader::lost(const wire::Member& member, Incarnation incarnation, const Sta
       return check_end();
     case wire::Role::kServer:
       if (context_.lifecycle.is_open() && !coordinator_.finished()) {
-        context_.log->error("{} is lost ({}): the job cannot continue", describe(member), why.message());
+        context_.log->error(
+            fmt::format("{} is lost ({}): the job cannot continue", describe(member), why.message()));
         context_.lifecycle.end(Outcome::kFollowerLost);
       }
       if (checkpoints_) checkpoints_->lost(member.index);
@@ -236,9 +237,9 @@ void Leader::check_end() {
 void Leader::checkpoint_done() {
   const auto& checkpointer = checkpoints_->checkpointer();
   if (checkpointer.error().empty()) {
-    context_.log->info("checkpoint of version {} written", checkpointer.newest().value);
+    context_.log->info(fmt::format("checkpoint of version {} written", checkpointer.newest().value));
   } else {
-    context_.log->warn("cannot write a checkpoint: {}", checkpointer.error());
+    context_.log->warn(fmt::format("cannot write a checkpoint: {}", checkpointer.error()));
   }
   check_end();
 }
@@ -249,7 +250,7 @@ void Leader::ended(Outcome outcome) {
     checkpoint::mark_finished(options_.checkpoints.run, coordinator_.version(),
                               outcome == Outcome::kFinished ? "finished" : "lost");
   } catch (const UserError& error) {
-    context_.log->warn("{}", error.what());
+    context_.log->warn(error.what());
   }
 }
 

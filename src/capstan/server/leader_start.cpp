@@ -91,7 +91,7 @@ void Leader::load_checkpoint(const checkpoint::Found& from) {
       },
       [this](const std::string& error) {
         if (!error.empty()) {
-          context_.log->error("cannot begin from the checkpoint: {}", error);
+          context_.log->error(fmt::format("cannot begin from the checkpoint: {}", error));
           return context_.lifecycle.end(Outcome::kCheckpointUnreadable);
         }
         context_.shard.set_initialized();

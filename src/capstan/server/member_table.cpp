@@ -74,7 +74,7 @@ void MemberTable::bind(Peer& peer, const wire::Member& member, Incarnation incar
   if (auto* old = find(member)) old->channel().close();  // its end was not noticed yet
   peer.set_member(member);
   connected_[member] = &peer;
-  log_->debug("{} joined from {}", describe(member), peer.channel().peer());
+  log_->debug(fmt::format("{} joined from {}", describe(member), peer.channel().peer()));
   if (member.role != Role::kWorker) return;
   const auto known = workers_.find(member.index);
   // One that is leaving comes back only to hear that its leave is confirmed.
@@ -152,7 +152,7 @@ void MemberTable::on_message(Peer& peer, cluster::Arrival arrival) {
 
 void MemberTable::on_end(Peer& peer, Status why) {
   if (!peer.member()) {
-    log_->debug("{}: {}", peer.channel().peer(), why.message());
+    log_->debug(fmt::format("{}: {}", peer.channel().peer(), why.message()));
     return;
   }
   const auto member = *peer.member();
@@ -169,7 +169,7 @@ void MemberTable::on_end(Peer& peer, Status why) {
 }
 
 void MemberTable::lose_worker(std::uint32_t rank, const Status& why) {
-  log_->warn("worker {} is lost: {}", rank, why.message());
+  log_->warn(fmt::format("worker {} is lost: {}", rank, why.message()));
   auto& worker = workers_.at(rank);
   worker.state = WorkerState::kLost;
   events_.on_lost({Role::kWorker, rank}, worker.incarnation, why);

@@ -1,5 +1,6 @@
 #include "capstan/server/server.h"
 
+#include <fmt/format.h>
 #include <spdlog/logger.h>
 
 #include "capstan/metrics/process_usage.h"
@@ -60,7 +61,7 @@ void Server::on_join(Peer& peer, const wire::Join& join) {
   if (!admitted) {
     const auto status = admitted.status();
     if (status.code() == StatusCode::kUnavailable) return peer.channel().end(status);
-    log_->warn("refused {}: {}", peer.channel().peer(), status.message());
+    log_->warn(fmt::format("refused {}: {}", peer.channel().peer(), status.message()));
     return peer.channel().refuse(status.message());
   }
   const auto member = *admitted;
@@ -94,7 +95,7 @@ void Server::on_message(Peer& peer, cluster::Arrival arrival) {
     return take_leave(peer);
   if (std::holds_alternative<wire::StatusRequest>(arrival.message)) return peer.channel().send(status());
   if (const auto bad = take(member, arrival); !bad.is_ok()) {
-    log_->warn("{}: {}", peer.channel().peer(), bad.message());
+    log_->warn(fmt::format("{}: {}", peer.channel().peer(), bad.message()));
     peer.channel().refuse(bad.message());
   }
 }
