@@ -206,7 +206,9 @@ TEST(Fields, ThoseThatDifferAreArgumentsOfTheCommandsThatHaveThem) {
   set(config, "momentum", "0.5");
   set(config, "slow-worker", "1:3x");
   EXPECT_THAT(arguments(config, kWork), ::testing::ElementsAre("--network=mlp", "--strict=true"));
-  EXPECT_THAT(arguments(config, kServe), ::testing::ElementsAre("--momentum=0.5"));
+  EXPECT_THAT(arguments(config, kServe),
+              ::testing::ElementsAre("--network=mlp", "--strict=true", "--momentum=0.5"))
+      << "a server tells its workers what they train";
 }
 
 // ---- derived values ----

@@ -314,5 +314,28 @@ TEST(Membership, AnObserverMayReportADeadWorker) {
   expect_near(cluster.weights(), reference(1, 5));
 }
 
+// What workers train is the server's to say; a member that was told otherwise is refused before it begins.
+TEST(Membership, ThoseWhoJoinLearnTheJob) {
+  auto options = patient(1, 2);
+  options.description.text = "epochs = 3";
+  options.description.contradictions = [](const std::string& theirs) {
+    return theirs == "epochs = 3" ? "" : "--epochs 5: the job has 3";
+  };
+  LoopbackCluster cluster(false, options);
+  auto link = cluster.link_options();
+  const auto learned = client::Observer::learn_job(link, cluster.connector());
+  ASSERT_TRUE(learned) << learned.status().message();
+  EXPECT_EQ(*learned, "epochs = 3");
+  link.job = "epochs = 5";
+  const auto refused = client::Observer::learn_job(link, cluster.connector());
+  EXPECT_EQ(refused.status().code(), StatusCode::kRefused);
+  EXPECT_THAT(refused.status().message(), HasSubstr("--epochs 5: the job has 3"));
+  auto worker = cluster.worker_options(0);
+  worker.job = "epochs = 5";
+  EXPECT_EQ(join_error(worker, cluster.connector(), small_layout()).code(), StatusCode::kRefused);
+  const auto life = live(cluster, cluster.connector(), 0, 5);
+  EXPECT_TRUE(life.failure) << life.failure.message();
+}
+
 }  // namespace
 }  // namespace capstan

@@ -89,7 +89,7 @@ TEST(Messages, WeightsHaveTheBytesOfTheDocument) {
 }
 
 TEST(Messages, StringsListsAndOptionsHaveTheBytesOfTheDocument) {
-  const Join join{Role::kObserver, 3u, {1}, {{"ab", {2, -1}}}, {}, {7, 8, 9}};
+  const Join join{Role::kObserver, 3u, {1}, {{"ab", {2, -1}}}, {}, {7, 8, 9}, "x"};
   EXPECT_EQ(encode(join), bytes({
                               0x04, 0x00,                                   // type
                               0x01,                                         // role
@@ -105,6 +105,7 @@ TEST(Messages, StringsListsAndOptionsHaveTheBytesOfTheDocument) {
                               0x07, 0,    0,    0,    0,    0,    0,    0,  // samples
                               0x08, 0,    0,    0,    0,    0,    0,    0,  // seed
                               0x09, 0,    0,    0,    0,    0,    0,    0,  // batch
+                              0x01, 0x00, 0x00, 0x00, 'x',                  // job
                           }));
 }
 

@@ -26,6 +26,7 @@ Links::Links(Driver& driver, LinkOptions options, Connector connector, Events& e
   join_.role = options_.role;
   join_.index = options_.index;
   join_.incarnation = fresh_incarnation();
+  join_.job = options_.job;
 }
 
 Links::~Links() {
@@ -47,6 +48,7 @@ Status Links::join(const std::vector<wire::Tensor>& layout, const std::vector<wi
   for (std::size_t i = 0; i < options_.servers.size(); ++i) {
     if (auto bad = join_one(i, deadline); !bad.is_ok()) return bad;
     if (i > 0) continue;
+    if (options_.leader_only) return Status::ok();
     const auto servers = driver_.with_lock([this] {
       join_.index = joined(0).member.index;
       // From now on the leader expects heartbeats, however long the other servers take.

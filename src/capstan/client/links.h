@@ -22,6 +22,8 @@ struct LinkOptions {
   cluster::Token token;
   wire::Role role = wire::Role::kWorker;
   std::optional<std::uint32_t> index;                   // the rank a worker asks for
+  std::string job;                                      // what it was told of the job; empty: nothing
+  bool leader_only = false;                             // joins the first server, whatever the others are
   Duration connect_timeout = std::chrono::seconds(10);  // for servers that are still starting
   Duration silence = std::chrono::milliseconds(3000);   // a server that says nothing for so long is lost
   Duration reconnect = std::chrono::milliseconds(900);  // how long to try again after a broken connection

@@ -14,6 +14,13 @@ Result<std::unique_ptr<Observer>> Observer::join(const LinkOptions& options, Con
   return observer;
 }
 
+Result<std::string> Observer::learn_job(LinkOptions options, Connector connector) {
+  options.leader_only = true;
+  const auto observer = join(options, std::move(connector));
+  if (!observer) return observer.status();
+  return (*observer)->driver_.with_lock([&] { return (*observer)->links_.joined(0).job; });
+}
+
 Observer::Observer(const LinkOptions& options, Connector connector)
     : links_(driver_, options, std::move(connector), *this) {}
 

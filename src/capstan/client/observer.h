@@ -12,6 +12,9 @@ namespace capstan::client {
 class Observer final : private Links::Events {
  public:
   static Result<std::unique_ptr<Observer>> join(const LinkOptions& options, Connector connector);
+  // What the first server tells of the job; empty where it knows nothing. Refused where `options.job`, which
+  // this member was told, contradicts it.
+  static Result<std::string> learn_job(LinkOptions options, Connector connector);
   ~Observer() override;
 
   std::uint32_t servers() const { return static_cast<std::uint32_t>(links_.size()); }

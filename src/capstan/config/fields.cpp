@@ -9,10 +9,10 @@ namespace {
 
 constexpr const char *kModel = "Model and data", *kJob = "Job", *kOptimizer = "Optimizer",
                      *kConnection = "Connection", *kCheckpoints = "Checkpoints", *kOutput = "Output";
-constexpr auto kTrains = kTrain | kWork;  // commands that have a network and its data
+constexpr auto kManages = kTrain | kServe;  // commands that know the whole job
+constexpr auto kTrains = kManages | kWork;  // commands that have a network and its data
 constexpr auto kLoads = kTrains | kEval;
 constexpr auto kReads = kLoads | kBenchData;
-constexpr auto kManages = kTrain | kServe;  // commands that know the whole job
 constexpr auto kServes = kManages | kBenchWire;
 
 using enum OnResume;
@@ -41,7 +41,8 @@ std::vector<Field> model_fields(JobConfig& c) {
             .help = "Folder with the dataset's files, or with a folder of the dataset's name (default: data)",
             .group = kModel},
        .commands = kReads,
-       .on_resume = kSameJob},
+       .on_resume = kSameJob,
+       .per_process = true},
       {.setting =
            {.name = "image-size",
             .value = &c.image_size,
@@ -65,7 +66,8 @@ std::vector<Field> model_fields(JobConfig& c) {
                    .group = kModel},
        .commands = kLoads,
        .on_resume = kMayDiffer,
-       .derived = true},
+       .derived = true,
+       .per_process = true},
       {.setting = {.name = "strict",
                    .value = &c.strict,
                    .help = "End at an image that cannot be read, instead of replacing it",
@@ -85,7 +87,8 @@ std::vector<Field> model_fields(JobConfig& c) {
                    .group = kModel,
                    .hint = "FILE"},
        .commands = kTrains,
-       .on_resume = kSameJob},
+       .on_resume = kSameJob,
+       .per_process = true},
       {.setting = {.name = "batch-size",
                    .value = &c.batch_size,
                    .limits = WholeRange{1, 1u << 20},
@@ -119,7 +122,8 @@ std::vector<Field> model_fields(JobConfig& c) {
                    .help = "cpu or cuda",
                    .group = kModel},
        .commands = kLoads,
-       .on_resume = kSameJob},
+       .on_resume = kSameJob,
+       .per_process = true},
       {.setting = {.name = "enable-gpu",
                    .value = Action{[&c](const std::string&) { c.device = "cuda"; }, true},
                    .help = "The same as --device cuda",
@@ -133,7 +137,8 @@ std::vector<Field> model_fields(JobConfig& c) {
                    .group = kModel},
        .commands = kLoads,
        .on_resume = kMayDiffer,
-       .derived = true},
+       .derived = true,
+       .per_process = true},
   };
 }
 
@@ -254,13 +259,15 @@ std::vector<Field> run_fields(JobConfig& c) {
                    .help = "auto, local (shared memory, one host) or ucx (any host)",
                    .group = kConnection},
        .commands = kServes | kWork,
-       .on_resume = kMayDiffer},
+       .on_resume = kMayDiffer,
+       .per_process = true},
       {.setting = {.name = "token-file",
                    .value = &c.token_file,
                    .help = "File (mode 0600) with the job's token; else $CAPSTAN_TOKEN",
                    .group = kConnection},
        .commands = kManages | kWork,
-       .on_resume = kMayDiffer},
+       .on_resume = kMayDiffer,
+       .per_process = true},
       {.setting = {.name = "listen",
                    .value = &c.listen,
                    .help = "HOST:PORT to listen on; port 0 picks a free one",

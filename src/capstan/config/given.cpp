@@ -28,11 +28,11 @@ std::string contents(const std::string& file) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-toml::table parse(const std::string& file) {
+toml::table parse(const std::string& text, const std::string& name) {
   try {
-    return toml::parse(contents(file), file);
+    return toml::parse(text, name);
   } catch (const toml::parse_error& error) {
-    fail(fmt::format("{}:{}: {}", file, error.source().begin.line, error.description()));
+    fail(fmt::format("{}:{}: {}", name, error.source().begin.line, error.description()));
   }
 }
 
@@ -101,7 +101,12 @@ std::string suggestion(std::span<const Field> fields, std::string_view word) {
 }
 
 std::vector<Given> read_file(const std::filesystem::path& file, std::span<const Field> fields) {
-  const auto table = parse(file.string());
+  return read_text(contents(file.string()), file.string(), fields);
+}
+
+std::vector<Given> read_text(const std::string& text, const std::string& name,
+                             std::span<const Field> fields) {
+  const auto table = parse(text, name);
   std::vector<std::pair<std::string, const toml::node*>> entries;
   for (const auto& [key, node] : table)
     if (key != kDerivedTable || !node.is_table()) entries.emplace_back(key.str(), &node);
@@ -110,10 +115,10 @@ std::vector<Given> read_file(const std::filesystem::path& file, std::span<const 
   std::vector<Given> out;
   for (auto& [key, node] : entries) {
     std::ranges::replace(key, '_', '-');
-    const auto place = fmt::format("{}:{}", file.string(), node->source().begin.line);
+    const auto place = fmt::format("{}:{}", name, node->source().begin.line);
     const auto& field = known(fields, key, place);
-    auto text = text_of(*node, fmt::format("{}: {}", place, key));
-    if (!text.empty()) out.push_back({&field, std::move(text), place});
+    auto value = text_of(*node, fmt::format("{}: {}", place, key));
+    if (!value.empty()) out.push_back({&field, std::move(value), place});
   }
   return out;
 }

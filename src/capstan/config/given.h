@@ -20,6 +20,8 @@ struct Given {
 // the default, and the table [derived] (toml_file.h) is not read. `fields` are what it may name. Throws
 // UserError with the line, and the nearest known key where one is unknown.
 std::vector<Given> read_file(const std::filesystem::path& file, std::span<const Field> fields);
+// The same of a text; `name` stands for the file in messages.
+std::vector<Given> read_text(const std::string& text, const std::string& name, std::span<const Field> fields);
 
 // Sets the fields. A later layer overrides an earlier one, also where it names the same field differently;
 // of two values for one name in a layer the last one counts. Fields are set in the order of `fields`. Throws

@@ -16,6 +16,7 @@ wire::Joined to_joined(const JobTerms& terms, const wire::Member& member, Range 
   for (const auto& segment : terms.segments) joined.segments.push_back({segment.batch, segment.steps});
   joined.checkpoint = terms.checkpoint;
   joined.local = terms.local;
+  joined.job = terms.job;
   return joined;
 }
 
@@ -30,6 +31,7 @@ JobTerms terms_of(const wire::Joined& joined) {
   for (const auto& segment : joined.segments) terms.segments.push_back({segment.batch, segment.steps});
   terms.checkpoint = joined.checkpoint;
   terms.local = joined.local;
+  terms.job = joined.job;
   return terms;
 }
 

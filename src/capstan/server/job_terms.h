@@ -23,6 +23,7 @@ struct JobTerms {
   std::vector<DataSegment> segments;  // of the data, trained on before that
   std::string checkpoint;             // folder to begin from; empty for none
   wire::LocalOptimizer local;         // of workers that take local steps
+  std::string job;                    // what workers train, in a text that only they read; empty: not known
 };
 
 // As a server tells a member that has joined, and as a follower reads it.

@@ -14,6 +14,13 @@
 
 namespace capstan::server {
 
+// What the workers of a job train. A server only passes it on.
+struct JobDescription {
+  std::string text;  // for every member that joins; empty: they know by other means
+  // How the text that a member brings contradicts it; empty where it does not.
+  std::function<std::string(const std::string& members)> contradictions;
+};
+
 struct LeaderOptions {
   Coordinator::Options job;
   optimizer::Options optimizer;
@@ -21,6 +28,7 @@ struct LeaderOptions {
   Duration join_timeout = std::chrono::seconds(120);  // the job starts without workers that come later
   checkpoint::CheckpointOptions checkpoints;
   std::optional<checkpoint::Found> resume;  // what to begin from
+  JobDescription description;
 };
 
 // The first server of a job: shows the coordinator what happens, carries out its actions here and on every

@@ -62,6 +62,7 @@ JobTerms Leader::make_terms() const {
   }
   if (spec.first->local_steps().uses_local_steps())
     terms.local = local_optimizer(options_.optimizer, options_.schedule);
+  terms.job = options_.description.text;
   return terms;
 }
 
@@ -103,6 +104,10 @@ void Leader::load_checkpoint(const checkpoint::Found& from) {
 
 Result<wire::Member> Leader::admit(const wire::Join& join) {
   auto& shard = context_.shard;
+  if (!join.job.empty() && options_.description.contradictions) {
+    const auto difference = options_.description.contradictions(join.job);
+    if (!difference.empty()) return Status::refused(difference);
+  }
   if (join.role != wire::Role::kWorker) return coordinator_.admit(join.role, join.index, join.incarnation);
   if (context_.lifecycle.phase() >= Phase::kSavingLast) return Status::refused("this job has ended");
   const auto layout = wire::from_wire(join.layout);

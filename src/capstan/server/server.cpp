@@ -11,8 +11,8 @@ namespace {
 std::unique_ptr<Role> make_role(const RoleContext& context, const ServerOptions& o) {
   constexpr auto kLeaderRetry = std::chrono::milliseconds(100);
   if (!o.connect_to_leader)
-    return std::make_unique<Leader>(
-        context, LeaderOptions{o.job, o.optimizer, o.schedule, o.join_timeout, o.checkpoints, o.resume});
+    return std::make_unique<Leader>(context, LeaderOptions{o.job, o.optimizer, o.schedule, o.join_timeout,
+                                                           o.checkpoints, o.resume, o.description});
   return std::make_unique<Follower>(context, FollowerOptions{{.token = o.members.token,
                                                               .silence = o.members.silence,
                                                               .retry = kLeaderRetry,

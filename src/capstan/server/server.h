@@ -20,6 +20,7 @@ struct ServerOptions {
   Duration join_timeout = std::chrono::seconds(120);  // the job starts without workers that come later
   checkpoint::CheckpointOptions checkpoints;          // the leader's; followers learn them
   std::optional<checkpoint::Found> resume;            // the leader's: what to begin from
+  JobDescription description;                         // the leader's
 };
 
 // One parameter server: a range of the weights, its members, and a role, which is to lead or to follow. Give

@@ -112,9 +112,10 @@ struct Join {  // client → server
   std::vector<Tensor> layout;        // empty from observers and servers
   std::vector<Tensor> buffers = {};  // buffers of which each worker has its own, such as batch norm's
   DataSource data = {};
+  std::string job = {};  // what this member was told of the job, config/shared_fields.h; empty: nothing
   template <class V, class M>
   static void fields(V&& v, M&& m) {
-    v(m.role), v(m.index), v(m.incarnation), v(m.layout), v(m.buffers), v(m.data);
+    v(m.role), v(m.index), v(m.incarnation), v(m.layout), v(m.buffers), v(m.data), v(m.job);
   }
 };
 
@@ -158,10 +159,11 @@ struct Joined {  // server → client; carries the weights' segment where the wo
   std::vector<DataSegment> segments = {};  // the way through the data before that
   std::string checkpoint = {};             // for servers: the folder to begin from; empty for none
   LocalOptimizer local = {};               // for workers that train by themselves
+  std::string job = {};  // what workers need to know of it, config/shared_fields.h; empty: nothing
   template <class V, class M>
   static void fields(V&& v, M&& m) {
     v(m.member), v(m.server), v(m.servers), v(m.workers), v(m.begin), v(m.end), v(m.strategy), v(m.in_place),
-        v(m.layout), v(m.start), v(m.segments), v(m.checkpoint), v(m.local);
+        v(m.layout), v(m.start), v(m.segments), v(m.checkpoint), v(m.local), v(m.job);
   }
 };
 

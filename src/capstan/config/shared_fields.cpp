@@ -1,0 +1,66 @@
+#include "capstan/config/shared_fields.h"
+
+#include <sstream>
+
+#include <fmt/format.h>
+#include <toml++/toml.h>
+
+#include "capstan/config/given.h"
+
+namespace capstan::config {
+namespace {
+
+std::string text(const JobConfig& config, bool given_only) {
+  auto own = config;
+  std::ostringstream out;
+  for (const auto& field : fields(own)) {
+    if (!field.is_shared() || is_unset(field)) continue;
+    if (given_only && !config.given.contains(field.name())) continue;
+    // Texts for all: the reader takes them for every kind of field.
+    out << field.name() << " = " << toml::value<std::string>(text_of(field.setting.value)) << "\n";
+  }
+  return out.str();
+}
+
+void take(JobConfig& config, const std::string& lines, const std::string& name) {
+  const auto table = fields(config);
+  const auto given = read_text(lines, name, table);
+  for (const auto& g : given) {
+    if (!g.field->is_shared()) fail(fmt::format("{}: not a field that a job shares", g.place));
+    config.given.emplace(g.field->target());
+  }
+  apply(table, {given});
+}
+
+}  // namespace
+
+std::string job_text(const JobConfig& config) {
+  return text(config, false);
+}
+
+std::string given_text(const JobConfig& config) {
+  return text(config, true);
+}
+
+std::string contradictions(const std::string& job, const std::string& member) {
+  JobConfig ours, theirs;
+  take(ours, job, "the job");
+  take(theirs, member, "the member");
+  const auto ours_fields = fields(ours), theirs_fields = fields(theirs);
+  std::string out;
+  for (std::size_t i = 0; i < ours_fields.size(); ++i) {
+    const auto& field = theirs_fields[i];
+    if (!theirs.given.contains(field.name())) continue;
+    const auto has = text_of(ours_fields[i].setting.value), gives = text_of(field.setting.value);
+    if (has != gives)
+      out += fmt::format("{}--{} {}: the job has {}", out.empty() ? "" : "; ", field.name(), gives,
+                         has.empty() ? "none" : has);
+  }
+  return out;
+}
+
+void adopt(JobConfig& config, const std::string& job) {
+  take(config, job, "the job");
+}
+
+}  // namespace capstan::config

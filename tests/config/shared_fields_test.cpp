@@ -1,0 +1,86 @@
+// What all workers of a job have in common, and how a member that was told otherwise is refused.
+
+#include "capstan/config/shared_fields.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "capstan/base/user_error.h"
+#include "capstan/config/fields.h"
+
+namespace capstan::config {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+TEST(SharedFields, AreTheModelTheDataAndTheStepsOfAWorker) {
+  JobConfig config;
+  std::vector<std::string> names;
+  for (const auto& field : fields(config)) {
+    if (field.is_shared()) names.emplace_back(field.name());
+  }
+  EXPECT_THAT(names,
+              ::testing::UnorderedElementsAre("network", "dataset", "image-size", "augment", "strict",
+                                              "num-classes", "batch-size", "epochs", "seed", "init-seed"));
+}
+
+TEST(SharedFields, AMemberTakesTheJobsAndKeepsItsOwn) {
+  JobConfig job;
+  job.network = "mlp";
+  job.dataset = "synthetic:1x8x8:4:100";
+  job.epochs = 7;
+  job.seed = 12;
+  job.init_seed = 5;
+  job.strict = true;
+  job.data_dir = "/data/of/the/server";
+  job.threads = 9;
+  JobConfig member;
+  member.data_dir = "/data/here";
+  member.threads = 2;
+  adopt(member, job_text(job));
+  EXPECT_EQ(member.network, "mlp");
+  EXPECT_EQ(member.dataset, "synthetic:1x8x8:4:100");
+  EXPECT_EQ(member.epochs, 7u);
+  EXPECT_EQ(member.seed, 12u);
+  EXPECT_EQ(member.init_seed, 5u);
+  EXPECT_TRUE(member.strict);
+  EXPECT_EQ(member.data_dir, "/data/here");
+  EXPECT_EQ(member.threads, 2u);
+}
+
+TEST(SharedFields, WhatAMemberWasNotToldContradictsNothing) {
+  JobConfig job, member;
+  job.epochs = 99;
+  EXPECT_EQ(given_text(member), "");
+  EXPECT_EQ(contradictions(job_text(job), given_text(member)), "");
+  member.given.emplace("epochs");
+  member.epochs = 99;
+  EXPECT_EQ(contradictions(job_text(job), given_text(member)), "");
+}
+
+TEST(SharedFields, EveryContradictionIsNamedWithBothValues) {
+  JobConfig job, member;
+  job.init_seed = {};
+  member.network = "resnet18";
+  member.epochs = 3;
+  member.init_seed = 4;
+  member.threads = 64;
+  member.given = {"network", "epochs", "init-seed", "threads"};
+  EXPECT_EQ(
+      contradictions(job_text(job), given_text(member)),
+      "--network resnet18: the job has lenet; --epochs 3: the job has 15; --init-seed 4: the job has none");
+}
+
+TEST(SharedFields, TextOfAPeerIsCheckedLikeAnyInput) {
+  const auto job = job_text({});
+  EXPECT_THROW(contradictions(job, "epochs = 'many'"), UserError);
+  EXPECT_THROW(contradictions(job, "no such = 1"), UserError);
+  EXPECT_THROW(contradictions(job, "data-dir = '/etc'"), UserError) << "not a shared field";
+  JobConfig config;
+  EXPECT_THROW(adopt(config, "token-file = '/etc/passwd'"), UserError);
+  EXPECT_TRUE(config.token_file.empty());
+}
+
+}  // namespace
+}  // namespace capstan::config
