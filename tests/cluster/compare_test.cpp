@@ -125,7 +125,7 @@ std::vector<pid_t> processes(const Program& run, const std::string& text) {
 TEST(Compare, ARunThatFailsLeavesTheOthers) {
   const Folder folder;
   Program run(folder,
-              compare(folder / "all", {"--strategies=sync,single", "--epochs=3", "--slow-worker=0:100x"}));
+              compare(folder / "all", {"--strategies=sync,single", "--epochs=3", "--slow-worker=0:20x"}));
   ASSERT_TRUE(run.said("epoch 1 ")) << run.errors();
   const auto servers = processes(run, " serve ");
   ASSERT_EQ(servers.size(), 1u);
