@@ -150,7 +150,18 @@ TEST_F(TrainTest, ARunThatIsFinishedHasNothingLeftToTrain) {
   again.resume = "auto";
   const auto result = run(again);
   EXPECT_EQ(result.reached.steps, kStepsPerEpoch);
-  EXPECT_THAT(events_.messages(), Contains(HasSubstr("nothing is left to train")));
+  EXPECT_THAT(events_.messages(), Contains("nothing is left to train after 6 updates: --epochs 1 are done"));
+}
+
+TEST_F(TrainTest, ALimitOfTheResumedRunIsNamedWhereItEndsTheRunAgain) {
+  auto first = config("a", 1);
+  first.max_steps = 4;
+  (void)run(first);
+  first.resume = "auto";
+  EXPECT_EQ(run(first).reached.steps, 4u);
+  EXPECT_THAT(
+      events_.messages(),
+      Contains("nothing is left to train after 4 updates: --max-steps 4 is reached (0 lifts the limit)"));
 }
 
 TEST_F(TrainTest, ARunThatNeverMadeAnUpdateBegins) {

@@ -30,6 +30,14 @@ void check_resumed(const checkpoint::Found& found, const Task& task, const confi
                                 folder, from.samples, from.seed, samples, config.seed));
 }
 
+// A limit that the resumed run was given is easily forgotten: name it, and what would lift it.
+std::string nothing_left(const config::JobConfig& config, std::uint64_t updates) {
+  const auto why = config.max_steps > 0 && config.max_steps <= updates
+                       ? fmt::format("--max-steps {} is reached (0 lifts the limit)", config.max_steps)
+                       : fmt::format("--epochs {} are done", config.epochs);
+  return fmt::format("nothing is left to train after {} updates: {}", updates, why);
+}
+
 RunRecord open_record(const PreparedJob& job, const TrainOptions& options, const std::string& toml,
                       Environment environment) {
   const auto& config = job.config;
@@ -40,10 +48,7 @@ RunRecord open_record(const PreparedJob& job, const TrainOptions& options, const
   if (!job.resume) return record;
   const auto start = job.budget.start.value;
   environment.events.message(fmt::format("going on from step {}: {}", start, job.resume->folder.string()));
-  if (job.budget.total <= start)
-    environment.events.message(
-        fmt::format("nothing is left to train: it has {} updates, and --epochs {}{} ask for no more", start,
-                    config.epochs, config.max_steps > 0 ? " with --max-steps" : ""));
+  if (job.budget.total <= start) environment.events.message(nothing_left(config, start));
   record.resumed(job.budget.start);
   return record;
 }
