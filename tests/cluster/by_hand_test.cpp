@@ -1,6 +1,8 @@
 // Servers and workers started one by one, on one host and between two network namespaces.
 
 #include <gmock/gmock.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "program.h"
@@ -9,17 +11,33 @@ namespace capstan::testing {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
+
+// A port that nothing listens on, below those that the kernel gives to outgoing connections.
+std::string free_port() {
+  for (int port = 10000 + ::getpid() % 20000;; ++port) {
+    const int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    address.sin_port = htons(static_cast<std::uint16_t>(port));
+    const bool is_free = ::bind(socket, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
+    ::close(socket);
+    if (is_free) return std::to_string(port);
+  }
+}
 
 class ByHand : public ::testing::Test {
  protected:
   Program serve(std::vector<std::string> more = {}) {
     std::vector<std::string> arguments = {"serve", "--json", "--token-file=" + token_.string()};
+    if (std::ranges::none_of(more, [](const auto& a) { return a.starts_with("--epochs"); }))
+      arguments.push_back("--epochs=2");
     arguments.insert(arguments.end(), more.begin(), more.end());
     return Program(folder_, arguments);
   }
   Program work(const std::string& address, std::vector<std::string> more = {}) {
-    std::vector<std::string> arguments = {"work", "--json", "--server=" + address, "--epochs=2",
-                                          "--threads=1"};
+    std::vector<std::string> arguments = {"work", "--json", "--server=" + address, "--threads=1"};
     if (std::ranges::none_of(more, [](const auto& a) { return a.starts_with("--token-file"); })) {
       arguments.push_back("--token-file=" + token_.string());
     }
@@ -71,7 +89,7 @@ TEST_F(ByHand, AFollowerTakesItsShare) {
 }
 
 TEST_F(ByHand, AFollowerMayStartFirst) {
-  const auto port = std::to_string(20000 + ::getpid() % 30000);
+  const auto port = free_port();
   auto follower = serve({"--leader=127.0.0.1:" + port});
   const auto second = address_of(follower);
   std::this_thread::sleep_for(std::chrono::milliseconds(300));
@@ -114,11 +132,11 @@ TEST_F(ByHand, ALostServerEndsEverybodyWithCode3OverEveryTransport) {
   for (const std::string transport : {"local", "ucx"}) {
     for (const bool leader_dies : {true, false}) {
       const auto over = "--transport=" + transport;
-      auto leader = serve({"--workers=1", "--servers=2", over});
+      auto leader = serve({"--workers=1", "--servers=2", "--epochs=10000", over});
       const auto first = address_of(leader);
       auto follower = serve({"--leader=" + first, over, "--verbose"});
       const auto second = address_of(follower);
-      auto worker = work(first + "," + second, {"--epochs=10000", over});
+      auto worker = work(first + "," + second, {over});
       ASSERT_TRUE(follower.said("worker 0 joined")) << follower.errors();
       (leader_dies ? leader : follower).child().signal(SIGKILL);
       EXPECT_EQ((leader_dies ? follower : leader).exit_code(), 3) << transport;
@@ -127,18 +145,37 @@ TEST_F(ByHand, ALostServerEndsEverybodyWithCode3OverEveryTransport) {
   }
 }
 
-TEST_F(ByHand, WrongTokenAndOtherModelAreRefusedAndTheJobGoesOn) {
+// Everything that workers must have in common comes from the server: a worker is given an address, a token
+// and what is its own.
+TEST_F(ByHand, WorkersLearnTheJobFromTheServer) {
+  auto server = serve({"--workers=2", "--network=mlp", "--seed=9", "--batch-size=50", "--epochs=3"});
+  const auto address = address_of(server);
+  auto a = work(address, {"--save=" + (folder_ / "a.safetensors").string()});
+  auto b = work(address, {"--seed=9", "--batch-size=50"});  // what agrees may be repeated
+  ASSERT_EQ(a.exit_code(), 0) << a.errors();
+  ASSERT_EQ(b.exit_code(), 0) << b.errors();
+  ASSERT_EQ(server.exit_code(), 0) << server.errors();
+  EXPECT_EQ(server.json()["steps"], 3 * 15) << "1,438 samples in steps of 100";
+  Program whole(folder_, {"train", "--network=mlp", "--seed=9", "--batch-size=50", "--epochs=3",
+                          "--train-dir=" + (folder_ / "run").string()});
+  ASSERT_EQ(whole.exit_code(), 0) << whole.errors();
+  EXPECT_EQ(text_of(folder_ / "a.safetensors"), text_of(folder_ / "run" / "weights.safetensors"));
+}
+
+TEST_F(ByHand, WrongTokensAndContradictionsAreRefusedAndTheJobGoesOn) {
   auto server = serve({"--workers=2", "--verbose"});
   const auto address = address_of(server);
   auto good = work(address);
   auto thief = work(address, {"--token-file=" + token_file(folder_, kOtherToken).string()});
   EXPECT_EQ(thief.exit_code(), 2);
   EXPECT_THAT(thief.errors(), HasSubstr("wrong job token"));
-  // Whoever comes second brings the model that differs.
-  ASSERT_TRUE(server.said("worker 0 joined")) << server.errors();
-  auto stranger = work(address, {"--network=mlp"});
-  EXPECT_EQ(stranger.exit_code(), 2);
-  EXPECT_THAT(stranger.errors(), HasSubstr("conv1.weight"));
+  auto different = work(address, {"--network=mlp", "--seed=7", "--batch-size=32"});
+  EXPECT_EQ(different.exit_code(), 2);
+  for (const auto* name : {"--network mlp", "--seed 7"}) {
+    EXPECT_THAT(different.errors(), HasSubstr(name));
+    EXPECT_TRUE(server.said(name)) << server.errors();
+  }
+  EXPECT_THAT(different.errors(), Not(HasSubstr("--batch-size"))) << "this one agrees";
   auto other = work(address);
   EXPECT_EQ(good.exit_code(), 0) << good.errors();
   EXPECT_EQ(other.exit_code(), 0) << other.errors();
@@ -207,11 +244,11 @@ class Ranks : public ByHand {
     return Program(folder_, arguments);
   }
 
-  const std::string port_ = std::to_string(20000 + ::getpid() % 30000);
+  const std::string port_ = free_port();
 };
 
 TEST_F(Ranks, RunTheJobThatTrainRuns) {
-  auto master = rank(0, {"--epochs=2"}), a = rank(1, {"--epochs=2"}), b = rank(2, {"--epochs=2"});
+  auto master = rank(0, {"--epochs=2"}), a = rank(1, {"--epochs=2"}), b = rank(2);
   ASSERT_EQ(master.exit_code(), 0) << master.errors();
   EXPECT_EQ(a.exit_code(), 0) << a.errors();
   EXPECT_EQ(b.exit_code(), 0) << b.errors();
@@ -222,6 +259,17 @@ TEST_F(Ranks, RunTheJobThatTrainRuns) {
   ASSERT_EQ(whole.exit_code(), 0) << whole.errors();
   EXPECT_EQ(text_of(folder_ / "run" / "weights.safetensors"),
             text_of(folder_ / "whole" / "weights.safetensors"));
+}
+
+TEST_F(Ranks, ARankThatContradictsTheJobIsRefusedByName) {
+  auto master = rank(0, {"--epochs=2", "--seed=3"}), a = rank(1, {"--epochs=3"});
+  EXPECT_EQ(a.exit_code(), 2);
+  EXPECT_THAT(a.errors(), HasSubstr("--epochs 3"));
+  auto again = rank(1), b = rank(2, {"--seed=3"});
+  EXPECT_EQ(again.exit_code(), 0) << again.errors();
+  EXPECT_EQ(b.exit_code(), 0) << b.errors();
+  EXPECT_EQ(master.exit_code(), 0) << master.errors();
+  EXPECT_EQ(master.json()["steps"], 2 * 23);
 }
 
 TEST_F(Ranks, AWorkerThatDoesNotComeIsLeftOut) {
@@ -309,15 +357,11 @@ TEST_F(ByHand, ServerAndWorkersOnTwoHosts) {
   for (const std::string listen : {"10.77.0.1:7000", "0.0.0.0:7001"}) {
     const auto port = listen.substr(listen.find(':'));
     const std::vector<std::string> environment = {std::string("CAPSTAN_TOKEN=") + kToken};
-    Program server(folder_, {"serve", "--json", "--workers=2", "--listen=" + listen}, environment,
-                   hosts.on_a());
+    Program server(folder_, {"serve", "--json", "--workers=2", "--epochs=2", "--listen=" + listen},
+                   environment, hosts.on_a());
     ASSERT_FALSE(address_of(server).empty()) << server.errors();
     const auto worker = [&](const char* name) {
-      return Flags{"work",
-                   "--json",
-                   "--epochs=2",
-                   "--threads=1",
-                   "--server=10.77.0.1" + port,
+      return Flags{"work", "--json", "--threads=1", "--server=10.77.0.1" + port,
                    "--save=" + (folder_ / name).string()};
     };
     Program far(folder_, worker("far.safetensors"), environment, hosts.on_b());    // over the cable

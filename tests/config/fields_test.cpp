@@ -198,19 +198,6 @@ TEST(Fields, EachHasItsRuleOnResume) {
   }
 }
 
-TEST(Fields, ThoseThatDifferAreArgumentsOfTheCommandsThatHaveThem) {
-  JobConfig config;
-  EXPECT_THAT(arguments(config, kWork), IsEmpty());
-  set(config, "network", "mlp");
-  set(config, "strict", "true");
-  set(config, "momentum", "0.5");
-  set(config, "slow-worker", "1:3x");
-  EXPECT_THAT(arguments(config, kWork), ::testing::ElementsAre("--network=mlp", "--strict=true"));
-  EXPECT_THAT(arguments(config, kServe),
-              ::testing::ElementsAre("--network=mlp", "--strict=true", "--momentum=0.5"))
-      << "a server tells its workers what they train";
-}
-
 // ---- derived values ----
 
 TEST(TomlFile, KeepsDerivedValuesApart) {

@@ -14,15 +14,15 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-TEST(SharedFields, AreTheModelTheDataAndTheStepsOfAWorker) {
+// Everything that decides what is trained, and nothing that belongs to a host or a process.
+TEST(SharedFields, AreThoseOfTheJobAndNotOfAProcess) {
   JobConfig config;
-  std::vector<std::string> names;
-  for (const auto& field : fields(config)) {
-    if (field.is_shared()) names.emplace_back(field.name());
-  }
-  EXPECT_THAT(names,
-              ::testing::UnorderedElementsAre("network", "dataset", "image-size", "augment", "strict",
-                                              "num-classes", "batch-size", "epochs", "seed", "init-seed"));
+  std::vector<std::string> own;
+  for (const auto& field : fields(config))
+    if (field.is_kept() && !field.is_shared()) own.emplace_back(field.name());
+  EXPECT_THAT(own, ::testing::UnorderedElementsAre("data-dir", "loader-threads", "weights", "device",
+                                                   "threads", "server-threads", "transport", "token-file",
+                                                   "listen", "join-timeout", "evaluator", "log-interval"));
 }
 
 TEST(SharedFields, AMemberTakesTheJobsAndKeepsItsOwn) {
@@ -61,15 +61,28 @@ TEST(SharedFields, WhatAMemberWasNotToldContradictsNothing) {
 
 TEST(SharedFields, EveryContradictionIsNamedWithBothValues) {
   JobConfig job, member;
-  job.init_seed = {};
+  job.seed = 8;
   member.network = "resnet18";
   member.epochs = 3;
   member.init_seed = 4;
   member.threads = 64;
-  member.given = {"network", "epochs", "init-seed", "threads"};
+  member.switches = "9=async";
+  member.given = {"network", "epochs", "init-seed", "threads", "switch"};
   EXPECT_EQ(
       contradictions(job_text(job), given_text(member)),
-      "--network resnet18: the job has lenet; --epochs 3: the job has 15; --init-seed 4: the job has none");
+      "--network resnet18: the job has lenet; --epochs 3: the job has 15; --init-seed 4: the job has 8; "
+      "--switch 9=async: the job has none");
+}
+
+// What a job was not given has a default, and a member may say the same or something else.
+TEST(SharedFields, DefaultsOfTheJobAreComparedToo) {
+  JobConfig job, member;
+  job.optimizer.name = "adam";
+  member.optimizer.lr = 0.001;  // Adam's, as PyTorch has it
+  member.given = {"lr"};
+  EXPECT_EQ(contradictions(job_text(job), given_text(member)), "");
+  member.optimizer.lr = 0.1;
+  EXPECT_EQ(contradictions(job_text(job), given_text(member)), "--lr 0.1: the job has 0.001");
 }
 
 TEST(SharedFields, TextOfAPeerIsCheckedLikeAnyInput) {

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <torch/version.h>
 #include <ucp/api/ucp_version.h>
-#include <unistd.h>
 
 #include "capstan/base/cores.h"
 #include "capstan/base/json.h"
@@ -14,6 +13,7 @@
 #include "capstan/cli/signals.h"
 #include "capstan/cli/strategy_help.h"
 #include "capstan/cli/terminal_progress.h"
+#include "capstan/cli/work.h"
 #include "capstan/client/connector.h"
 #include "capstan/job/allreduce_group.h"
 #include "capstan/job/resume.h"
@@ -33,6 +33,14 @@ struct ByHand {
   std::string master() const { return fmt::format("{}:{}", master_addr, master_port); }
 };
 
+struct TrainFlags {
+  config::JobConfig config;
+  ByHand place;
+  bool json = false, dry_run = false;
+  std::string group_address;  // of rank 0, where this process is another of an allreduce group
+  std::uint32_t group_rank = 0;
+};
+
 std::string versions() {
   return Json{{"capstan", CAPSTAN_VERSION},
               {"libtorch", TORCH_VERSION},
@@ -44,24 +52,14 @@ std::string versions() {
          "\n";
 }
 
-[[noreturn]] void become(const std::string& name, std::vector<std::string> arguments) {
-  const auto program = launch::program(name);
-  arguments.insert(arguments.begin(), program);
-  std::vector<char*> argv;
-  for (auto& a : arguments) argv.push_back(a.data());
-  argv.push_back(nullptr);
-  ::execv(program.c_str(), argv.data());
-  throw UserError(fmt::format("{}: the installation is incomplete", program));
-}
-
 // Every rank but 0 is a worker.
-[[noreturn]] void become_worker(const config::JobConfig& config, const ByHand& place, bool json) {
-  auto arguments = config::arguments(config.resolved(), config::kWork);
-  arguments.insert(arguments.begin(),
-                   {"work", "--server=" + place.master(), fmt::format("--rank={}", *place.rank - 1),
-                    fmt::format("--connect-timeout={}", config.join_timeout)});
-  if (json) arguments.emplace_back("--json");
-  become("capstan-torch", arguments);
+int work(const TrainFlags& flags) {
+  job::WorkOptions options;
+  options.config = flags.config;
+  options.servers = {flags.place.master()};
+  options.rank = *flags.place.rank - 1;
+  options.connect_timeout = flags.config.join_timeout;
+  return run_worker(std::move(options), flags.json);
 }
 
 void check(config::JobConfig& config, ByHand& place) {
@@ -78,6 +76,7 @@ void check(config::JobConfig& config, ByHand& place) {
       throw UserError(fmt::format(
           "--rank starts a server and workers, and strategy {} has none: leave one out", config.strategy));
     config.workers = place.world_size - 1;
+    config.given.insert("workers");
     config.listen = place.master();
   } else if (place.world_size > 0) {
     throw UserError("--world-size says nothing without --rank: give both, or --workers");
@@ -86,14 +85,6 @@ void check(config::JobConfig& config, ByHand& place) {
   config.validate();
   job::check_device(config.device);
 }
-
-struct TrainFlags {
-  config::JobConfig config;
-  ByHand place;
-  bool json = false, dry_run = false;
-  std::string group_address;  // of rank 0, where this process is another of an allreduce group
-  std::uint32_t group_rank = 0;
-};
 
 using ConfigurationOf = std::function<std::filesystem::path(const std::string& resume)>;
 
@@ -207,7 +198,7 @@ int run_train(const Arguments& arguments) {
   check(config, flags.place);
 
   const bool by_hand = flags.place.rank.has_value();
-  if (by_hand && *flags.place.rank > 0 && !flags.dry_run) become_worker(config, flags.place, flags.json);
+  if (by_hand && *flags.place.rank > 0 && !flags.dry_run) return work(flags);
   const auto token = (by_hand && !flags.dry_run) || !config.token_file.empty()
                          ? cluster::find_token(config.token_file)
                          : cluster::Token::generate();

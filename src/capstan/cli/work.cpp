@@ -1,4 +1,4 @@
-#include "capstan/job/work.h"
+#include "capstan/cli/work.h"
 
 #include <fmt/format.h>
 
@@ -13,6 +13,21 @@
 
 namespace capstan::cli {
 
+int run_worker(job::WorkOptions options, bool json) {
+  job::check_device(options.config.device);
+  Interrupts interrupts;
+  TerminalProgress events({});
+  options.token = cluster::find_token(options.config.token_file);
+  options.end_at_once = [=] { end_at_once(json); };
+  training::configure_torch(static_cast<int>(options.config.worker_threads()));
+  const auto result = job::work(options, {events, interrupts});
+  if (json)
+    fmt::print("{}\n", result.json());
+  else
+    say(result.text());
+  return result.interrupted ? kInterrupted : kSuccess;
+}
+
 int run_work(const Arguments& arguments) {
   job::WorkOptions options;
   auto& config = options.config;
@@ -20,7 +35,8 @@ int run_work(const Arguments& arguments) {
   bool json = false;
   CommandLine line("work",
                    "One worker: computes gradients on its part of the data for the servers of a job.\n\n"
-                   "  capstan work --server thathost:7000 --dataset digits --token-file job.token\n");
+                   "  capstan work --server thathost:7000 --token-file job.token\n\n"
+                   "What is trained comes from the server; a flag that contradicts it is refused.\n");
   line.add({.name = "server",
             .value = &servers,
             .help = "HOST:PORT of the job's server; of several, with commas, the first leads",
@@ -50,20 +66,8 @@ int run_work(const Arguments& arguments) {
   line.add({.name = "json", .value = &json, .help = "Print the result as one JSON object"});
   if (!line.parse(arguments)) return kSuccess;
   config.validate_model();
-  job::check_device(config.device);
-
-  Interrupts interrupts;
-  TerminalProgress events({});
   options.servers = client::split_addresses(servers);
-  options.token = cluster::find_token(config.token_file);
-  options.end_at_once = [&] { end_at_once(json); };
-  training::configure_torch(static_cast<int>(config.worker_threads()));
-  const auto result = job::work(options, {events, interrupts});
-  if (json)
-    fmt::print("{}\n", result.json());
-  else
-    say(result.text());
-  return result.interrupted ? kInterrupted : kSuccess;
+  return run_worker(std::move(options), json);
 }
 
 }  // namespace capstan::cli

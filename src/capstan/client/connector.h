@@ -13,7 +13,7 @@ enum class TransportChoice { kAuto, kLocal, kUcx };
 TransportChoice parse_transport(const std::string& text);
 
 // Opens connections to servers: kAuto takes local where the address is this host's and a server is there
-// under its port, UCX otherwise.
+// under its port, UCX otherwise. A connector serves one loop, which must outlive it.
 Connector make_connector(TransportChoice choice);
 
 // "host:port" taken apart; throws UserError. An IPv6 host stands in brackets.

@@ -206,7 +206,8 @@ std::vector<Field> job_fields(JobConfig& c) {
                    .group = kJob},
        .commands = kServes,
        .on_resume = kMayDiffer,
-       .derived = true},
+       .derived = true,
+       .per_process = true},
       {.setting = {.name = "slow-worker",
                    .value = &c.slow_workers,
                    .help = "Slows workers down by a factor, to see what a strategy does: 1:3x",
@@ -273,7 +274,8 @@ std::vector<Field> run_fields(JobConfig& c) {
                    .help = "HOST:PORT to listen on; port 0 picks a free one",
                    .group = kConnection},
        .commands = kManages,
-       .on_resume = kMayDiffer},
+       .on_resume = kMayDiffer,
+       .per_process = true},
       {.setting = {.name = "join-timeout",
                    .value = &c.join_timeout,
                    .limits = NumberRange{0.1, 1e6},
@@ -281,7 +283,8 @@ std::vector<Field> run_fields(JobConfig& c) {
                        "Seconds to wait for workers; then the job starts without those that have not joined",
                    .group = kConnection},
        .commands = kManages,
-       .on_resume = kMayDiffer},
+       .on_resume = kMayDiffer,
+       .per_process = true},
       {.setting = {.name = "checkpoint-every",
                    .value = &c.checkpoint_every,
                    .help = "Updates (500) or time (90s, 5m, 2h) between checkpoints, or never; one more is "
@@ -316,7 +319,8 @@ std::vector<Field> run_fields(JobConfig& c) {
                        "Start capstan eval beside the job: it evaluates each checkpoint and links the best",
                    .group = kCheckpoints},
        .commands = kTrain,
-       .on_resume = kMayDiffer},
+       .on_resume = kMayDiffer,
+       .per_process = true},
       {.setting = {.name = "train-dir",
                    .value = &c.train_dir,
                    .help = "Run folder (default: runs/<time>-<network>-<dataset>)",
@@ -328,7 +332,8 @@ std::vector<Field> run_fields(JobConfig& c) {
                    .help = "Seconds between progress lines (0: 0.2 on a terminal, else 2)",
                    .group = kOutput},
        .commands = kTrain,
-       .on_resume = kMayDiffer},
+       .on_resume = kMayDiffer,
+       .per_process = true},
   };
 }
 
@@ -352,19 +357,6 @@ bool is_unset(const Field& field) {
                                   return *place == std::remove_pointer_t<P>{};
                               },
                               field.setting.value);
-}
-
-std::vector<std::string> arguments(const JobConfig& config, Commands command) {
-  auto given = config;
-  JobConfig initial;
-  const auto values = fields(given), defaults = fields(initial);
-  std::vector<std::string> out;
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    const auto text = text_of(values[i].setting.value);
-    if ((values[i].commands & command) != 0 && !text.empty() && text != text_of(defaults[i].setting.value))
-      out.push_back(fmt::format("--{}={}", values[i].name(), text));
-  }
-  return out;
 }
 
 }  // namespace capstan::config

@@ -38,7 +38,7 @@ struct Field {
   OnResume on_resume = OnResume::kNotCompared;
   // An empty value (absent, 0 or "") means "not given": then JobConfig::resolved() derives the value.
   bool derived = false;
-  // The processes of one job may differ in it: folders, threads, devices.
+  // The processes of one job may differ in it: folders, addresses, threads, devices.
   bool per_process = false;
   // Other names for a field: its name, and whether the value given there is changed rather than replaced.
   std::string_view sets = {};
@@ -47,8 +47,8 @@ struct Field {
   std::string_view name() const { return setting.name; }
   // The field that changes when this one is given.
   std::string_view target() const { return sets.empty() ? setting.name : sets; }
-  // All workers of a job have the same value, which they learn from the server.
-  bool is_shared() const { return is_kept() && (commands & kWork) != 0 && !per_process; }
+  // All processes of a job have the same value; workers learn it from the server.
+  bool is_shared() const { return is_kept() && !per_process; }
   // Part of the job, so that the run's config.toml has it.
   bool is_kept() const { return sets.empty() && on_resume != OnResume::kNotCompared; }
 };
@@ -58,9 +58,5 @@ std::vector<Field> fields(JobConfig& config);
 
 // True where a derived field was not given.
 bool is_unset(const Field& field);
-
-// Flags that make `command` on another host part of this job: every field that it has and that differs from
-// the default.
-std::vector<std::string> arguments(const JobConfig& config, Commands command);
 
 }  // namespace capstan::config

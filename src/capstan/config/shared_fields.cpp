@@ -35,7 +35,7 @@ void take(JobConfig& config, const std::string& lines, const std::string& name) 
 }  // namespace
 
 std::string job_text(const JobConfig& config) {
-  return text(config, false);
+  return text(config.resolved(), false);
 }
 
 std::string given_text(const JobConfig& config) {

@@ -10,6 +10,7 @@
 #include "capstan/base/text.h"
 #include "capstan/base/user_error.h"
 #include "capstan/client/connector.h"
+#include "capstan/config/shared_fields.h"
 #include "capstan/server/server.h"
 #include "capstan/transport/listeners.h"
 
@@ -20,6 +21,19 @@ using Outcome = server::Server::Outcome;
 
 constexpr auto kLookInterval = std::chrono::milliseconds(1000);
 constexpr auto kStepPatience = std::chrono::seconds(3);
+
+// What workers train, and how a worker that was told otherwise is refused. Its text comes from the network:
+// one that makes no sense is refused as well.
+server::JobDescription description(const config::JobConfig& config) {
+  auto text = config::job_text(config);
+  return {text, [text](const std::string& members) -> std::string {
+            try {
+              return config::contradictions(text, members);
+            } catch (const UserError& error) {
+              return error.what();
+            }
+          }};
+}
 
 server::ServerOptions server_options(const ServeOptions& options) {
   auto config = options.config;
@@ -36,6 +50,7 @@ server::ServerOptions server_options(const ServeOptions& options) {
   if (every.steps > 0 || every.seconds > 0)
     out.checkpoints = {config.train_dir, every.steps, from_seconds(every.seconds), config.keep};
   out.resume = options.resume;
+  out.description = description(config);
   return out;
 }
 

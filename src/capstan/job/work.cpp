@@ -10,6 +10,8 @@
 #include "capstan/base/user_error.h"
 #include "capstan/checkpoint/model_file.h"
 #include "capstan/client/connector.h"
+#include "capstan/client/observer.h"
+#include "capstan/config/shared_fields.h"
 #include "capstan/job/task_factory.h"
 #include "capstan/job/warnings.h"
 #include "capstan/models/arena.h"
@@ -48,34 +50,58 @@ void check_save(const std::filesystem::path& save) {
   checkpoint::check_model_file(save);
 }
 
-std::unique_ptr<client::WorkerClient> join(const WorkOptions& options, const Task& task,
-                                           std::span<const float> initial) {
-  const auto& config = options.config;
+client::LinkOptions link_options(const WorkOptions& options) {
   client::LinkOptions link;
   link.servers = options.servers;
   link.token = options.token;
   link.index = options.rank;
+  link.job = config::given_text(options.config);
   link.connect_timeout = from_seconds(options.connect_timeout);
+  return link;
+}
+
+client::Connector connector(const WorkOptions& options) {
+  return client::make_connector(client::parse_transport(options.config.transport));
+}
+
+[[noreturn]] void cannot_join(const Status& why) {
+  throw Failure(why.code() == StatusCode::kRefused ? kWrongUsage : kLost, why.message());
+}
+
+// The server says what is trained; what this worker was given must not contradict it. The default numbers of
+// threads stay as they were: the job's workers need not share this host.
+config::JobConfig learn(const WorkOptions& options) {
+  auto link = link_options(options);
+  link.index.reset();  // that of an observer
+  const auto job = client::Observer::learn_job(link, connector(options));
+  if (!job) cannot_join(job.status());
+  auto config = options.config;
+  config.threads = config.worker_threads();
+  config.loader_threads = config.threads_per_loader();
+  if (!job->empty()) config::adopt(config, *job);
+  return config;
+}
+
+std::unique_ptr<client::WorkerClient> join(const WorkOptions& options, const config::JobConfig& config,
+                                           const Task& task, std::span<const float> initial) {
   auto joined = client::WorkerClient::join(
-      link, client::make_connector(client::parse_transport(config.transport)), task.layout, initial,
+      link_options(options), connector(options), task.layout, initial,
       {task.buffer_layout, {task.dataset.train->count(), config.seed, config.batch_size}});
-  if (!joined)
-    throw Failure(joined.status().code() == StatusCode::kRefused ? kWrongUsage : kLost,
-                  joined.status().message());
+  if (!joined) cannot_join(joined.status());
   return std::move(*joined);
 }
 
 }  // namespace
 
 WorkResult work(const WorkOptions& options, Environment environment) {
-  const auto& config = options.config;
   check_save(options.save);
+  StopWatch stop(environment.stop, options.end_at_once);
+  const auto config = learn(options);
+  config.validate_model();
   const auto task = make_task(config);
   std::vector<float> flat(task.layout.size());
   models::copy_parameters_out(*task.model, task.layout, flat);
-
-  StopWatch stop(environment.stop, options.end_at_once);
-  const auto client = join(options, task, flat);
+  const auto client = join(options, config, task, flat);
   const auto worked =
       training::run_worker(*client, *task.model, task.layout, *task.dataset.train,
                            {config.batch_size, config.epochs, config.seed, &stop.asked, &stop.training,
