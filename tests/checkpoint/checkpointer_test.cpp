@@ -58,6 +58,18 @@ class Writing : public ::testing::Test {
     background_.post([] {}, [&](const std::string&) { settled = true; });
     ASSERT_TRUE(mailbox_.run_until([&] { return settled; }));
   }
+  // What the first of so many servers does with its range.
+  void write_first(Checkpointer& writer, std::uint64_t version, Range range, std::uint32_t servers = 1,
+                   const FlatLayout& buffers = {}) {
+    writer.describe_buffers(buffers);
+    const auto pieces = std::make_shared<std::vector<Piece>>();
+    background_.post(
+        [=, this, part = snapshot(range)] {
+          *pieces = write_part(folder_of(run_, {version}), layout_, state_, 0, servers, range, *part, buffers,
+                               buffers_values(buffers));
+        },
+        [=, &writer](const std::string& error) { writer.written(0, {version}, error, *pieces); });
+  }
   void expect_good(std::uint64_t version) {
     const auto folder = folder_of(run_, {version});
     const auto read = read_manifest(folder);
@@ -94,16 +106,15 @@ TEST_F(Writing, IsDueByTimeOnceThereIsSomethingNew) {
   EXPECT_FALSE(late.is_due({5}));
 }
 
-TEST_F(Writing, OfOneServerIsCompleteWhenTheWeightsAndTheStatisticsAreThere) {
+TEST_F(Writing, OfOneServerIsCompleteWithItsPart) {
   auto writer = make(10);
   EXPECT_EQ(writer.begin(manifest(10), 1), folder_of(run_, {10}));
   EXPECT_TRUE(writer.is_saving());
   EXPECT_FALSE(writer.is_due({20})) << "one at a time";
   EXPECT_TRUE(writer.has_tried({10}));
-  writer.take_snapshot({10}, snapshot(whole()), whole());
-  settle();
-  EXPECT_FALSE(fs::exists(folder_of(run_, {10}))) << "without statistics it cannot be written";
-  writer.take_buffers(some_buffers(), buffers_values(some_buffers()));
+  EXPECT_EQ(writer.state(), CheckpointState::kCollectingBuffers);
+  write_first(writer, 10, whole(), 1, some_buffers());
+  EXPECT_EQ(writer.state(), CheckpointState::kWriting);
   ASSERT_TRUE(wait(1));
   EXPECT_FALSE(writer.is_saving());
   EXPECT_EQ(writer.newest().value, 10u);
@@ -115,11 +126,10 @@ TEST_F(Writing, OfOneServerIsCompleteWhenTheWeightsAndTheStatisticsAreThere) {
   EXPECT_TRUE(writer.is_due({20}));
 }
 
-TEST_F(Writing, StatisticsMayComeFirstAndMayBeUnknown) {
+TEST_F(Writing, OfAModelWithoutBuffersHasNone) {
   auto writer = make(1);
   writer.begin(manifest(1), 1);
-  writer.take_buffers(some_buffers(), {});
-  writer.take_snapshot({1}, snapshot(whole()), whole());
+  write_first(writer, 1, whole());
   ASSERT_TRUE(wait(1));
   expect_good(1);
   EXPECT_TRUE(read_manifest(folder_of(run_, {1})).buffers.empty());
@@ -129,8 +139,7 @@ TEST_F(Writing, OfSeveralServersEndsWithTheManifest) {
   auto writer = make(10);
   const auto folder = writer.begin(manifest(10), 3);
   const Range first{0, 100}, second{100, 150}, third{150, layout_.size()};
-  writer.take_snapshot({10}, snapshot(first), first);
-  writer.take_buffers({}, {});
+  write_first(writer, 10, first, 3);
   auto part = snapshot(third);
   writer.written(2, {10}, "", write_part(folder, layout_, state_, 2, 3, third, *part));
   writer.written(1, {9}, "", {});  // of an attempt before
@@ -149,8 +158,7 @@ TEST_F(Writing, APartOfAServerThatSharesNoFileSystemIsNamed) {
   auto writer = make(10);
   const auto folder = writer.begin(manifest(10), 2);
   const Range first{0, 100}, second{100, layout_.size()};
-  writer.take_snapshot({10}, snapshot(first), first);
-  writer.take_buffers({}, {});
+  write_first(writer, 10, first, 2);
   auto part = snapshot(second);
   writer.written(1, {10}, "", write_part(folder_ / "of another host", layout_, state_, 1, 2, second, *part));
   ASSERT_TRUE(wait(1));
@@ -163,8 +171,7 @@ TEST_F(Writing, ThatFailsLeavesNothingAndTheNextSucceeds) {
   auto writer = make(10);
   // At another server.
   auto folder = writer.begin(manifest(10), 2);
-  writer.take_snapshot({10}, snapshot(whole()), whole());
-  writer.take_buffers({}, {});
+  write_first(writer, 10, whole(), 2);
   settle();
   EXPECT_TRUE(fs::exists(folder));
   writer.written(1, {10}, "no space left", {});
@@ -179,8 +186,7 @@ TEST_F(Writing, ThatFailsLeavesNothingAndTheNextSucceeds) {
   writer.lost(1);
   writer.lost(1);
   writer.written(1, {20}, "", {});
-  writer.take_snapshot({20}, snapshot(whole()), whole());
-  writer.take_buffers({}, {});
+  writer.written(0, {20}, "", {});
   ASSERT_TRUE(wait(2));
   EXPECT_THAT(writer.error(), HasSubstr("server 1 is lost"));
   settle();
@@ -189,13 +195,11 @@ TEST_F(Writing, ThatFailsLeavesNothingAndTheNextSucceeds) {
   // Here: a file is where the folder should be.
   write_file(folder_of(run_, {30}), "in the way");
   writer.begin(manifest(30), 1);
-  writer.take_snapshot({30}, snapshot(whole()), whole());
-  writer.take_buffers({}, {});
+  write_first(writer, 30, whole());
   ASSERT_TRUE(wait(3));
   EXPECT_THAT(writer.error(), HasSubstr("step-00000030"));
   writer.begin(manifest(40), 1);
-  writer.take_snapshot({40}, snapshot(whole()), whole());
-  writer.take_buffers({}, {});
+  write_first(writer, 40, whole());
   ASSERT_TRUE(wait(4));
   EXPECT_EQ(writer.error(), "");
   EXPECT_EQ(writer.newest().value, 40u);
@@ -206,8 +210,7 @@ TEST_F(Writing, KeepsAsManyAsItShould) {
   auto writer = make(10, {}, 2);
   for (std::uint64_t v = 10; v <= 50; v += 10) {
     writer.begin(manifest(v), 1);
-    writer.take_snapshot({v}, snapshot(whole()), whole());
-    writer.take_buffers({}, {});
+    write_first(writer, v, whole());
     ASSERT_TRUE(wait(static_cast<int>(v / 10)));
   }
   const auto left = list(run_);
@@ -222,8 +225,7 @@ TEST_F(Writing, SetsCheckpointsAsideThatAreNewerThanTheBeginning) {
   for (const std::uint64_t v : {10, 20, 30}) capstan::testing::write_checkpoint(folder_of(run_, {v}), 1);
   auto writer = make(5, {10}, 1);
   writer.begin(manifest(15), 1);
-  writer.take_snapshot({15}, snapshot(whole()), whole());
-  writer.take_buffers({}, {});
+  write_first(writer, 15, whole());
   ASSERT_TRUE(wait(1));
   ASSERT_EQ(writer.error(), "");
   const auto left = list(run_);

@@ -89,46 +89,15 @@ fs::path Checkpointer::begin(Manifest manifest, std::uint32_t servers) {
   tried_at_ = now_();
   pending_.emplace();
   pending_->manifest = std::move(manifest);
-  pending_->servers = servers;
   pending_->folder = folder_of(options_.run, tried_);
   for (std::uint32_t i = 0; i < servers; ++i) pending_->missing.insert(i);
   return pending_->folder;
-}
-
-void Checkpointer::take_snapshot(Version version, std::shared_ptr<Snapshot> snapshot, Range range) {
-  if (!pending_ || state_ == CheckpointState::kRemoving || pending_->manifest.version != version) return;
-  pending_->snapshot = std::move(snapshot);
-  pending_->range = range;
-  write_own();
 }
 
 void Checkpointer::describe_buffers(const FlatLayout& layout) {
   if (state_ != CheckpointState::kCollectingBuffers) return;
   pending_->manifest.buffers = layout.tensors();
   enter(CheckpointState::kWriting);
-}
-
-void Checkpointer::take_buffers(const FlatLayout& layout, std::vector<float> buffers) {
-  if (state_ != CheckpointState::kCollectingBuffers) return;
-  // Where none are known, the checkpoint has none.
-  pending_->buffers =
-      buffers.empty() ? std::pair{FlatLayout(), std::vector<float>()} : std::pair{layout, std::move(buffers)};
-  describe_buffers(pending_->buffers->first);
-  write_own();
-}
-
-void Checkpointer::write_own() {
-  if (!pending_->snapshot || !pending_->buffers) return;
-  const auto pieces = std::make_shared<std::vector<Piece>>();
-  background_.post(
-      [p = *pending_, pieces] {
-        *pieces = write_part(p.folder, FlatLayout(p.manifest.parameters), p.manifest.state, 0, p.servers,
-                             p.range, *p.snapshot, p.buffers->first, p.buffers->second);
-      },
-      [this, version = pending_->manifest.version, pieces](const std::string& error) {
-        written(0, version, error, std::move(*pieces));
-      });
-  pending_->snapshot.reset();
 }
 
 void Checkpointer::written(std::uint32_t server, Version version, const std::string& error,

@@ -69,10 +69,7 @@ class Checkpointer {
   std::filesystem::path begin(Manifest manifest, std::uint32_t servers);
   // The buffers that the first server's part has; empty for none.
   void describe_buffers(const FlatLayout& layout);
-  // The own part of a process that has no server: written when both are there.
-  void take_snapshot(Version version, std::shared_ptr<Snapshot> snapshot, Range range);
-  void take_buffers(const FlatLayout& layout, std::vector<float> buffers);
-  // Another server's.
+  // A server has written its part, or could not.
   void written(std::uint32_t server, Version version, const std::string& error, std::vector<Piece> pieces);
   void lost(std::uint32_t server);
 
@@ -80,16 +77,11 @@ class Checkpointer {
   struct Pending {
     Manifest manifest;
     std::filesystem::path folder;
-    std::uint32_t servers = 1;
-    std::set<std::uint32_t> missing;
-    std::shared_ptr<Snapshot> snapshot;
-    Range range;
-    std::optional<std::pair<FlatLayout, std::vector<float>>> buffers;
+    std::set<std::uint32_t> missing;  // servers whose part is to come
   };
 
   void enter(CheckpointState next);
   void finish(const std::string& error);
-  void write_own();
   void complete();
   void fail(const std::string& error);
 

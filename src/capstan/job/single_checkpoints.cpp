@@ -33,6 +33,26 @@ class SingleCheckpoints::Writer {
 
   checkpoint::Checkpointer& checkpointer() { return checkpointer_; }
 
+  // The whole checkpoint is the part of one server.
+  void write(checkpoint::Manifest manifest, std::shared_ptr<checkpoint::Snapshot> snapshot, FlatLayout layout,
+             std::vector<float> buffers) {
+    if (buffers.empty()) layout = {};
+    const auto version = manifest.version;
+    const auto pieces = std::make_shared<std::vector<checkpoint::Piece>>();
+    const FlatLayout parameters(manifest.parameters);
+    const auto names = manifest.state;
+    const auto folder = checkpointer_.begin(std::move(manifest), 1);
+    checkpointer_.describe_buffers(layout);
+    background_.post(
+        [=, buffers = std::move(buffers)] {
+          *pieces = checkpoint::write_part(folder, parameters, names, 0, 1, {0, parameters.size()}, *snapshot,
+                                           layout, buffers);
+        },
+        [=, this](const std::string& error) {
+          checkpointer_.written(0, version, error, std::move(*pieces));
+        });
+  }
+
   void run_delivered() {
     std::deque<std::function<void()>> ready;
     {
@@ -117,8 +137,6 @@ void SingleCheckpoints::begin(const training::SingleState& state) {
   m.seed = config.seed;
   m.trained_samples += state.samples;
   m.segments.push_back({config.batch_size, std::vector(workers_, state.steps)});
-  auto& checkpointer = writer_->checkpointer();
-  checkpointer.begin(std::move(m), 1);
 
   const auto size = job_.task.layout.size();
   const auto snapshot =
@@ -126,8 +144,7 @@ void SingleCheckpoints::begin(const training::SingleState& state) {
   const auto destinations = snapshot->destinations();
   for (std::size_t chunk = 0; chunk < state.shard.chunks(); ++chunk)
     state.shard.save_chunk(chunk, destinations);
-  checkpointer.take_snapshot(state.version, snapshot, {0, size});
-  checkpointer.take_buffers(job_.task.buffer_layout, models::copy_buffers_out(state.model));
+  writer_->write(std::move(m), snapshot, job_.task.buffer_layout, models::copy_buffers_out(state.model));
 }
 
 std::optional<training::SingleStart> single_start(const std::optional<checkpoint::Found>& resume,
