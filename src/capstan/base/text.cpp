@@ -1,5 +1,7 @@
 #include "capstan/base/text.h"
 
+#include <string_view>
+
 #include <algorithm>
 #include <sstream>
 
@@ -27,6 +29,15 @@ std::string wrapped(const std::string& text, std::size_t column, std::size_t ind
     column += width;
   }
   return out;
+}
+
+std::string shell_word(const std::string& word) {
+  constexpr std::string_view kPlain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./:=+,-@%";
+  if (!word.empty() && word.find_first_not_of(kPlain) == std::string::npos) return word;
+  std::string quoted = "'";
+  for (const char c : word) quoted += c == '\'' ? "'\\''" : std::string(1, c);
+  return quoted + "'";
 }
 
 }  // namespace capstan

@@ -15,6 +15,9 @@ inline constexpr std::size_t kColumns = 80;  // of a terminal, in which lines fo
 // indented.
 std::string wrapped(const std::string& text, std::size_t column, std::size_t indent);
 
+// A word as a shell reads it back: in quotes where it needs them.
+std::string shell_word(const std::string& word);
+
 // A JSON value as one line of text; bytes that are no UTF-8 (of a file's name, say) are replaced.
 template <class Json>
 std::string json_line(const Json& value) {

@@ -5,7 +5,6 @@
 #include <cstdio>
 #include <cstring>
 #include <exception>
-#include <string_view>
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -40,15 +39,6 @@ std::string value_of(const Arguments& arguments, const std::string& name) {
       value = *++word;
   }
   return value;
-}
-
-std::string shell_word(const std::string& word) {
-  constexpr std::string_view kPlain =
-      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./:=+,-@%";
-  if (!word.empty() && word.find_first_not_of(kPlain) == std::string::npos) return word;
-  std::string quoted = "'";
-  for (const char c : word) quoted += c == '\'' ? "'\\''" : std::string(1, c);
-  return quoted + "'";
 }
 
 int run_command(const Command& command, const Arguments& arguments) {

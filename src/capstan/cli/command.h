@@ -13,9 +13,6 @@ using Arguments = std::vector<std::string>;
 // The value of a flag that is given as --name VALUE or --name=VALUE; of several the last, empty for none.
 std::string value_of(const Arguments& arguments, const std::string& name);
 
-// A word as a shell takes it: quoted where it has to be.
-std::string shell_word(const std::string& word);
-
 // `run` gets the arguments behind the command's name.
 struct Command {
   const char* name;

@@ -16,6 +16,7 @@
 #include "capstan/cli/work.h"
 #include "capstan/client/connector.h"
 #include "capstan/job/allreduce_group.h"
+#include "capstan/job/ranks.h"
 #include "capstan/job/resume.h"
 #include "capstan/launch/child.h"
 #include "capstan/training/threads.h"
@@ -23,19 +24,9 @@
 namespace capstan::cli {
 namespace {
 
-// A place in a job that is started by hand, rank by rank.
-struct ByHand {
-  std::optional<std::uint32_t> rank;
-  std::uint32_t world_size = 0;
-  std::string master_addr = "127.0.0.1";
-  std::uint16_t master_port = 29500;
-
-  std::string master() const { return fmt::format("{}:{}", master_addr, master_port); }
-};
-
 struct TrainFlags {
   config::JobConfig config;
-  ByHand place;
+  job::Ranks ranks;
   bool json = false, dry_run = false;
   std::string group_address;  // of rank 0, where this process is another of an allreduce group
   std::uint32_t group_rank = 0;
@@ -56,34 +47,10 @@ std::string versions() {
 int work(const TrainFlags& flags) {
   job::WorkOptions options;
   options.config = flags.config;
-  options.servers = {flags.place.master()};
-  options.rank = *flags.place.rank - 1;
+  options.servers = {flags.ranks.master()};
+  options.rank = flags.ranks.worker();
   options.connect_timeout = flags.config.join_timeout;
   return run_worker(std::move(options), flags.json);
-}
-
-void check(config::JobConfig& config, ByHand& place) {
-  if (place.rank) {
-    if (place.world_size < 2)
-      throw UserError("--rank needs --world-size of at least 2: one server and one worker");
-    if (*place.rank >= place.world_size) {
-      throw UserError(fmt::format("--rank {} is outside --world-size {}: ranks go from 0 to {}", *place.rank,
-                                  place.world_size, place.world_size - 1));
-    }
-    if (config.servers != 1)
-      throw UserError("--rank starts jobs of one server: use capstan serve and capstan work for more");
-    if (!config.has_servers())
-      throw UserError(fmt::format(
-          "--rank starts a server and workers, and strategy {} has none: leave one out", config.strategy));
-    config.workers = place.world_size - 1;
-    config.given.insert("workers");
-    config.listen = place.master();
-  } else if (place.world_size > 0) {
-    throw UserError("--world-size says nothing without --rank: give both, or --workers");
-  }
-  (void)client::parse_address(config.listen);
-  config.validate();
-  job::check_device(config.device);
 }
 
 using ConfigurationOf = std::function<std::filesystem::path(const std::string& resume)>;
@@ -100,22 +67,22 @@ void add_own_flags(CommandLine& line, TrainFlags& flags) {
             .help = "Print the resolved configuration and an estimate, then end",
             .group = "Output"});
   line.add({.name = "rank",
-            .value = &flags.place.rank,
+            .value = &flags.ranks.rank,
             .limits = config::WholeRange{0, 4096},
             .help = "This process's place in a job started by hand: 0 serves and leaves the run folder, the "
                     "others work",
             .group = "By hand"});
   line.add({.name = "world-size",
-            .value = &flags.place.world_size,
+            .value = &flags.ranks.world_size,
             .limits = config::WholeRange{2, 4097},
             .help = "Processes of that job",
             .group = "By hand"});
   line.add({.name = "master-addr",
-            .value = &flags.place.master_addr,
+            .value = &flags.ranks.master_addr,
             .help = "Where rank 0 listens",
             .group = "By hand"});
   line.add({.name = "master-port",
-            .value = &flags.place.master_port,
+            .value = &flags.ranks.master_port,
             .limits = config::WholeRange{1, 65535},
             .help = "Its port",
             .group = "By hand"});
@@ -162,25 +129,13 @@ bool parse(TrainFlags& flags, const Arguments& arguments) {
   return true;
 }
 
-// What goes on with an interrupted run, from any folder.
-std::string resume_command(const TrainFlags& flags, const std::string& run) {
-  auto command = fmt::format("{} train --resume {}", shell_word(launch::program("capstan")),
-                             shell_word(std::filesystem::absolute(run).lexically_normal().string()));
-  const auto& place = flags.place;
-  if (place.rank) {
-    command += fmt::format(" --rank {} --world-size {} --master-addr {} --master-port {}", *place.rank,
-                           place.world_size, place.master_addr, place.master_port);
-    if (const auto& file = flags.config.token_file; !file.empty())
-      command += " --token-file " + shell_word(std::filesystem::absolute(file).string());
-  }
-  return command;
-}
-
 int report(const job::TrainResult& result, const TrainFlags& flags) {
   fmt::print("{}", flags.json ? result.json() + "\n" : result.summary());
   if (result.interrupted)
     say(result.checkpoint == result.reached.steps && result.reached.steps > 0
-            ? fmt::format("interrupted: {} goes on", resume_command(flags, result.run_dir))
+            ? fmt::format("interrupted: {} goes on",
+                          job::resume_command(launch::program("capstan"), result.run_dir, flags.ranks,
+                                              flags.config.token_file))
             : "interrupted: the weights so far are saved");
   if (!result.problem.empty()) say("capstan: " + result.problem);
   if (result.interrupted) return kInterrupted;
@@ -194,11 +149,14 @@ int run_train(const Arguments& arguments) {
   TrainFlags flags;
   if (!parse(flags, arguments)) return kSuccess;
   auto& config = flags.config;
+  flags.ranks.apply_to(config);
   if (config.has_servers()) config.optimizer.prefer(config.plan());
-  check(config, flags.place);
+  (void)client::parse_address(config.listen);
+  config.validate();
+  job::check_device(config.device);
 
-  const bool by_hand = flags.place.rank.has_value();
-  if (by_hand && *flags.place.rank > 0 && !flags.dry_run) return work(flags);
+  const bool by_hand = flags.ranks.rank.has_value();
+  if (flags.ranks.is_worker() && !flags.dry_run) return work(flags);
   const auto token = (by_hand && !flags.dry_run) || !config.token_file.empty()
                          ? cluster::find_token(config.token_file)
                          : cluster::Token::generate();

@@ -1,0 +1,50 @@
+#include "capstan/job/ranks.h"
+
+#include <fmt/format.h>
+
+#include "capstan/base/text.h"
+#include "capstan/base/user_error.h"
+
+namespace capstan::job {
+namespace {
+
+std::string absolute_word(const std::filesystem::path& path) {
+  return shell_word(std::filesystem::absolute(path).lexically_normal().string());
+}
+
+}  // namespace
+
+std::string Ranks::master() const {
+  return fmt::format("{}:{}", master_addr, master_port);
+}
+
+void Ranks::apply_to(config::JobConfig& config) const {
+  if (!rank) {
+    if (world_size > 0) throw UserError("--world-size says nothing without --rank: give both, or --workers");
+    return;
+  }
+  if (world_size < 2) throw UserError("--rank needs --world-size of at least 2: one server and one worker");
+  if (*rank >= world_size)
+    throw UserError(fmt::format("--rank {} is outside --world-size {}: ranks go from 0 to {}", *rank,
+                                world_size, world_size - 1));
+  if (config.servers != 1)
+    throw UserError("--rank starts jobs of one server: use capstan serve and capstan work for more");
+  if (!config.has_servers())
+    throw UserError(fmt::format("--rank starts a server and workers, and strategy {} has none: leave one out",
+                                config.strategy));
+  config.workers = world_size - 1;
+  config.given.insert("workers");
+  config.listen = master();
+}
+
+std::string resume_command(const std::string& program, const std::filesystem::path& run, const Ranks& ranks,
+                           const std::filesystem::path& token_file) {
+  auto command = fmt::format("{} train --resume {}", shell_word(program), absolute_word(run));
+  if (!ranks.rank) return command;
+  command += fmt::format(" --rank {} --world-size {} --master-addr {} --master-port {}", *ranks.rank,
+                         ranks.world_size, shell_word(ranks.master_addr), ranks.master_port);
+  if (!token_file.empty()) command += " --token-file " + absolute_word(token_file);
+  return command;
+}
+
+}  // namespace capstan::job
