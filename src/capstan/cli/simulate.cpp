@@ -1,9 +1,7 @@
 // Predicts a job on a cluster that is not here.
 
-#include <algorithm>
 #include <fstream>
 #include <limits>
-#include <sstream>
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -16,9 +14,8 @@
 #include "capstan/layouts/network_layout.h"
 #include "capstan/report/scaling.h"
 #include "capstan/report/simulation.h"
-#include "capstan/simulate/bottleneck.h"
+#include "capstan/simulate/forecast.h"
 #include "capstan/simulate/scenario.h"
-#include "capstan/simulate/simulation.h"
 #include "capstan/simulate/sweep.h"
 
 namespace capstan::cli {
@@ -26,7 +23,6 @@ namespace {
 
 constexpr std::uint64_t kMostWorkers = 65536;
 constexpr std::uint64_t kMostServers = 4096;
-constexpr std::uint64_t kTryPushes = 50'000;     // of a try that looks for the bottleneck
 constexpr std::uint64_t kSweepPushes = 100'000;  // of a point, unless --steps says more
 
 struct Flags {
@@ -37,18 +33,6 @@ struct Flags {
   simulate::ScenarioOptions options;
   bool json = false;
 };
-
-std::vector<std::string> split(const std::string& flag, const std::string& text) {
-  std::vector<std::string> out;
-  std::istringstream words(text + ",");
-  for (std::string word; std::getline(words, word, ',');) {
-    if (word.empty()) throw UserError(fmt::format("{} {}: a name is empty", flag, text));
-    if (std::ranges::find(out, word) != out.end())
-      throw UserError(fmt::format("{} {}: {} is named twice", flag, text, word));
-    out.push_back(word);
-  }
-  return out;
-}
 
 // Shows how far a long simulation is: on a terminal one line that changes, elsewhere a line now and then.
 class Notice {
@@ -81,24 +65,10 @@ simulate::ScenarioFacts facts(std::uint64_t workers) {
 
 int run_once(const Flags& flags, const simulate::Scenario& scenario,
              const std::vector<std::string>& strategies) {
-  const auto& cluster = scenario.cluster;
-  std::vector<report::SimulatedResult> results;
-  {
+  const auto results = [&] {
     Notice notice;
-    for (const auto& strategy : strategies) {
-      const auto watch = [&](double part) {
-        notice.show(
-            fmt::format("{}: {:.0f} % of {} rounds of each worker", strategy, 100 * part, cluster.rounds));
-      };
-      report::SimulatedResult r;
-      r.prediction = simulate::simulate(cluster, strategy::parse(strategy, cluster.workers), watch);
-      r.efficiency = simulate::efficiency(r.prediction, simulate::speed_alone(cluster, strategy));
-      notice.show(fmt::format("{}: what limits it?", strategy));
-      r.bottleneck = simulate::find_bottleneck(cluster, strategy, r.prediction, kTryPushes);
-      r.relief = simulate::relief(cluster, strategy, r.bottleneck.limit, kTryPushes).value_or("");
-      results.push_back(std::move(r));
-    }
-  }
+    return simulate::forecast(scenario.cluster, strategies, [&](const auto& line) { notice.show(line); });
+  }();
   fmt::print("{}", flags.json ? report::simulation_json(scenario, results) + "\n"
                               : report::simulation_text(scenario, results));
   return kSuccess;
@@ -204,22 +174,11 @@ int run_simulate(const Arguments& arguments) {
   flag("Options", "json", &flags.json, "Print one JSON object on standard output");
   if (!line.parse(arguments)) return kSuccess;
 
-  if (flags.strategies.find('=') != std::string::npos)
-    throw UserError(
-        fmt::format("--strategy {}: groups of tensors are not simulated: name each group's "
-                    "strategy by itself, such as sync,async",
-                    flags.strategies));
-  const auto strategies = split("--strategy", flags.strategies);
-  for (const auto& strategy : strategies) {
-    if (strategy == "single" || strategy == "allreduce")
-      throw UserError(fmt::format("{} has no servers to simulate: see sync{}", strategy,
-                                  strategy == "single" ? " with --workers 1" : ""));
-    // In a sweep, with as many workers as there will be at most.
-    const auto range =
-        flags.sweep.empty() ? simulate::SweepRange{} : simulate::SweepRange::parse(flags.sweep);
-    const bool grows = !range.values.empty() && range.axis == simulate::SweepRange::Axis::kWorkers;
-    (void)strategy::parse(strategy, grows ? range.values.back() : c.workers);
-  }
+  // In a sweep, with as many workers as there will be at most.
+  const auto range = flags.sweep.empty() ? simulate::SweepRange{} : simulate::SweepRange::parse(flags.sweep);
+  const bool grows = !range.values.empty() && range.axis == simulate::SweepRange::Axis::kWorkers;
+  const auto strategies =
+      simulate::split_strategies(flags.strategies, grows ? range.values.back() : c.workers);
   o.sweeps = !flags.sweep.empty();
   const auto scenario = simulate::make_scenario(c, o, facts(o.sweeps ? kMostWorkers : c.workers));
   return o.sweeps ? run_sweep(flags, scenario, strategies) : run_once(flags, scenario, strategies);

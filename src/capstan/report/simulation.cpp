@@ -78,7 +78,7 @@ Settings settings_of(const Scenario& scenario, const simulate::SweepRange& range
   return out;
 }
 
-std::string tables(const std::vector<SimulatedResult>& results) {
+std::string tables(const std::vector<simulate::Forecast>& results) {
   std::string out;
   out += fmt::format("\n{:<19}{:>10}{:>10}{:>9}{:>21}{:>10}\n", "strategy", "samples/s", "updates/s",
                      "linear %", "stale avg/p50/99/max", "dropped %");
@@ -178,13 +178,13 @@ Json json_of(const Scenario& scenario) {
 
 }  // namespace
 
-std::string simulation_text(const Scenario& scenario, const std::vector<SimulatedResult>& results) {
+std::string simulation_text(const Scenario& scenario, const std::vector<simulate::Forecast>& results) {
   auto out = paragraph(cluster_text(scenario));
   if (!scenario.calibrated.empty()) out += paragraph(scenario.calibrated);
   return out + tables(results);
 }
 
-std::string simulation_json(const Scenario& scenario, const std::vector<SimulatedResult>& results) {
+std::string simulation_json(const Scenario& scenario, const std::vector<simulate::Forecast>& results) {
   Json out{{"ok", true}, {"cluster", json_of(scenario)}, {"predictions", Json::array()}};
   for (const auto& r : results) {
     auto prediction = json_of(r.prediction, r.efficiency, r.bottleneck);

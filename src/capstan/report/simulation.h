@@ -4,8 +4,7 @@
 #include <vector>
 
 #include "capstan/report/scaling.h"
-#include "capstan/simulate/bottleneck.h"
-#include "capstan/simulate/prediction.h"
+#include "capstan/simulate/forecast.h"
 #include "capstan/simulate/scenario.h"
 #include "capstan/simulate/sweep.h"
 
@@ -14,17 +13,9 @@ namespace capstan::report {
 
 using simulate::Scenario;
 
-// What a strategy is predicted to do, and what limits it. A value.
-struct SimulatedResult {
-  simulate::Prediction prediction;
-  double efficiency = 0;
-  simulate::Bottleneck bottleneck;
-  std::string relief;  // empty where nothing was tried
-};
-
 // At most 80 columns wide, as is everything for people.
-std::string simulation_text(const Scenario& scenario, const std::vector<SimulatedResult>& results);
-std::string simulation_json(const Scenario& scenario, const std::vector<SimulatedResult>& results);
+std::string simulation_text(const Scenario& scenario, const std::vector<simulate::Forecast>& results);
+std::string simulation_json(const Scenario& scenario, const std::vector<simulate::Forecast>& results);
 
 std::string sweep_text(const simulate::SweepRange& range, const std::vector<simulate::Curve>& curves);
 std::string sweep_json(const Scenario& scenario, const simulate::SweepRange& range,
