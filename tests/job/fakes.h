@@ -20,11 +20,15 @@ constexpr auto kPatience = std::chrono::seconds(60);  // after which a test fail
 // Thread-safe.
 class FakeStop final : public StopToken {
  public:
-  int requests() override { return requests_; }
+  int requests() override {
+    ++looks_;
+    return requests_;
+  }
   void request() { ++requests_; }
+  int looks() const { return looks_; }  // how often it was asked
 
  private:
-  std::atomic<int> requests_ = 0;
+  std::atomic<int> requests_ = 0, looks_ = 0;
 };
 
 // Thread-safe.

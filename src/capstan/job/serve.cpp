@@ -94,6 +94,7 @@ class ServeLoop {
     while (server_.outcome() == Outcome::kRunning && !is_over()) {
       loop_.run_once(SteadyClock::now() + kLookInterval);
       obey();
+      if (stopping_since_ && environment_.now() - *stopping_since_ > kStepPatience) dismiss_workers();
     }
     return stopping_since_.has_value();
   }
@@ -107,14 +108,18 @@ class ServeLoop {
     server_.stop();
   }
 
-  // Workers have a while to finish their step; writing takes as long as it takes, unless the user asks twice.
-  // Where no worker has begun, there is nothing to wait for.
+  // Workers have a while to finish their step; then what was reached is saved without them.
+  void dismiss_workers() {
+    if (!std::exchange(dismissed_, true)) server_.dismiss_workers();
+  }
+
+  // Writing takes as long as it takes, unless the user asks twice. Where no worker has begun, there is
+  // nothing to wait for.
   bool is_over() const {
     if (!stopping_since_) return false;
     if (requests_ > 1) return true;
     const auto status = server_.status();
-    if (!status.started) return true;
-    return !status.saving && environment_.now() - *stopping_since_ > kStepPatience;
+    return !status.started || (dismissed_ && !status.saving);
   }
 
   transport::EventLoop& loop_;
@@ -123,6 +128,7 @@ class ServeLoop {
   const std::function<void()>& end_at_once_;
   int requests_ = 0;
   std::optional<TimePoint> stopping_since_;
+  bool dismissed_ = false;
 };
 
 }  // namespace
@@ -152,14 +158,16 @@ ServeResult serve(const ServeOptions& options, Environment environment,
 
 std::string ServeResult::json() const {
   const auto lost = std::ranges::count(status.workers, wire::WorkerState::kLost, &wire::WorkerRow::state);
-  return json_line(Json{{"ok", true},
-                        {"steps", status.version.value},
-                        {"seconds", status.seconds},
-                        {"workers", status.workers.size()},
-                        {"lost_workers", lost},
-                        {"dropped_pushes", status.dropped_pushes},
-                        {"staleness_mean", status.staleness_mean},
-                        {"staleness_max", status.staleness_max}});
+  Json json{{"ok", !interrupted},
+            {"steps", status.version.value},
+            {"seconds", status.seconds},
+            {"workers", status.workers.size()},
+            {"lost_workers", lost},
+            {"dropped_pushes", status.dropped_pushes},
+            {"staleness_mean", status.staleness_mean},
+            {"staleness_max", status.staleness_max}};
+  if (interrupted) json["error"] = "interrupted";
+  return json_line(json);
 }
 
 std::string ServeResult::text() const {

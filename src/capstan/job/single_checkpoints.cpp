@@ -113,7 +113,7 @@ void SingleCheckpoints::ended(const training::SingleState& state, StopToken& sto
   if (!writer_->checkpointer().has_tried(state.version)) begin(state);
   wait(stop);
   try {
-    checkpoint::mark_finished(run_, state.version, "finished");
+    checkpoint::mark_finished(run_, state.version, stop.requests() > 0 ? "stopped" : "finished");
   } catch (const UserError& error) {  // a full disk is no reason to lose the weights
     end_error_ = error.what();
   }

@@ -8,6 +8,7 @@
 
 #include "capstan/base/failure.h"
 #include "capstan/base/user_error.h"
+#include "capstan/checkpoint/run_checkpoints.h"
 #include "capstan/data/partition.h"
 #include "capstan/job/warnings.h"
 
@@ -214,8 +215,12 @@ TrainResult Supervisor::finish() {
         kLost, fmt::format("all {} workers are lost after {} updates; see {}/{}-0.log", job_.config.workers,
                            result.reached.steps, result.run_dir, job_.starts_workers ? "worker" : "server"));
   }
+  const bool left_early = !result.problem.empty();
   save_weights(result);
   end_processes();
+  // The servers have seen workers leave, and know of no epochs.
+  if (left_early && checkpoint::is_finished(record_.path()))
+    checkpoint::mark_finished(record_.path(), status_.version, "stopped");
   return result;
 }
 

@@ -30,6 +30,7 @@ class Follower final : public Role, private cluster::Link::Events {
   void lost(const wire::Member& member, Incarnation incarnation, const Status& why) override;
   void tick() override;
   void stop() override {}
+  void dismiss_workers() override {}
   void ended(Outcome) override {}
   wire::StatusReport status() const override { return {}; }
 

@@ -210,10 +210,15 @@ void Leader::tick() {
 }
 
 void Leader::stop() {
+  stopped_ = true;
   run(coordinator_.stop(context_.loop.now()));
   // Others learn it with the answer to their next push, which may be far off where workers take local steps.
   if (context_.shard.spec().first->local_steps().uses_local_steps())
     context_.members.broadcast(wire::Role::kWorker, wire::StopRequest{"stopped"});
+}
+
+void Leader::dismiss_workers() {
+  for (std::uint32_t rank = 0; rank < options_.job.workers; ++rank) gone(rank, {}, false);
 }
 
 void Leader::check_end() {
@@ -247,8 +252,8 @@ void Leader::checkpoint_done() {
 void Leader::ended(Outcome outcome) {
   if (!checkpoints_) return;
   try {
-    checkpoint::mark_finished(options_.checkpoints.run, coordinator_.version(),
-                              outcome == Outcome::kFinished ? "finished" : "lost");
+    const auto* why = outcome != Outcome::kFinished ? "lost" : stopped_ ? "stopped" : "finished";
+    checkpoint::mark_finished(options_.checkpoints.run, coordinator_.version(), why);
   } catch (const UserError& error) {
     context_.log->warn(error.what());
   }

@@ -49,6 +49,7 @@ class Leader final : public Role {
   void lost(const wire::Member& member, Incarnation incarnation, const Status& why) override;
   void tick() override;
   void stop() override;
+  void dismiss_workers() override;
   void ended(Outcome outcome) override;
   wire::StatusReport status() const override;
 
@@ -81,6 +82,7 @@ class Leader final : public Role {
   std::optional<wire::DataSource> data_;                         // what all workers train on
   std::map<WorkerId, std::deque<std::vector<float>>> arriving_;  // payloads of buffers, by worker
   std::set<WorkerId> greeted_;                                   // have the buffers to begin with
+  bool stopped_ = false;  // by request, before the workers were done
   const TimePoint opened_at_;
   TimePoint started_at_;
 };

@@ -49,6 +49,8 @@ class Role {
 
   virtual void tick() = 0;
   virtual void stop() = 0;  // end the job at the next step
+  // End the job with the version that is there: workers that still take part are taken to have left.
+  virtual void dismiss_workers() = 0;
   virtual void ended(Outcome outcome) = 0;
   // What this role knows of the job.
   virtual wire::StatusReport status() const = 0;

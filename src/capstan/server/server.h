@@ -46,6 +46,8 @@ class Server final : private MemberTable::Events {
   std::span<const float> weights() const { return shard_.weights(); }  // empty where none ever came
   // Ends the job at the next step, as an observer's StopRequest does.
   void stop() { role_->stop(); }
+  // Ends the job with the version that is there, where a worker takes too long for its step.
+  void dismiss_workers() { role_->dismiss_workers(); }
 
  private:
   void on_join(Peer& peer, const wire::Join& join) override;

@@ -1,0 +1,228 @@
+// A server as `serve` runs it, on a thread of the test, with workers that join over shared memory.
+
+#include "capstan/job/serve.h"
+
+#include <condition_variable>
+#include <fstream>
+#include <future>
+#include <mutex>
+#include <thread>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <spdlog/sinks/null_sink.h>
+
+#include "capstan/base/failure.h"
+#include "capstan/base/user_error.h"
+#include "capstan/client/connector.h"
+#include "capstan/client/observer.h"
+#include "capstan/client/worker_client.h"
+#include "job/fakes.h"
+#include "support/temporary_folder.h"
+
+namespace capstan::job {
+namespace {
+
+using ::testing::HasSubstr;
+using testing::TemporaryFolder;
+
+const FlatLayout kLayout({{"weight", {4}}});
+
+// `serve` on a thread. Ends it, where the test has not.
+class Serving {
+ public:
+  explicit Serving(ServeOptions options, FakeClock* clock = nullptr) : token_(options.token) {
+    options.config.transport = "local";
+    options.log = std::make_shared<spdlog::logger>("", std::make_shared<spdlog::sinks::null_sink_mt>());
+    options.end_at_once = [this] { ended_at_once_ = true; };
+    Environment environment{events_, stop_};
+    if (clock) environment.now = clock->now();
+    result_ = std::async(std::launch::async, [this, options, environment] {
+      try {
+        return serve(options, environment, [this](const std::string& address) { listen(address); });
+      } catch (...) {
+        listen("");
+        throw;
+      }
+    });
+  }
+  ~Serving() {
+    stop();
+    stop();
+  }
+
+  std::string address() {
+    std::unique_lock lock(mutex_);
+    changed_.wait_for(lock, kPatience, [&] { return address_.has_value(); });
+    return address_.value_or("");
+  }
+  void stop() { stop_.request(); }
+  // `serve` has asked so often whether it is to end.
+  void await_looks(int count) {
+    const int before = stop_.looks();
+    for (int i = 0; i < 600 && stop_.looks() < before + count; ++i)
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  }
+  bool ended_at_once() const { return ended_at_once_; }
+  ServeResult result() { return result_.get(); }
+  bool is_running() { return result_.wait_for(std::chrono::seconds(0)) != std::future_status::ready; }
+
+  client::LinkOptions link(std::uint32_t rank) {
+    client::LinkOptions link;
+    link.servers = {address()};
+    link.token = token_;
+    link.index = rank;
+    return link;
+  }
+  Result<std::unique_ptr<client::WorkerClient>> worker(std::uint32_t rank) {
+    return client::WorkerClient::join(link(rank), connector(), kLayout, std::vector(kLayout.size(), 1.0f));
+  }
+  client::Connector connector() { return client::make_connector(client::TransportChoice::kLocal); }
+
+ private:
+  void listen(const std::string& address) {
+    const std::lock_guard lock(mutex_);
+    if (!address_) address_ = address;
+    changed_.notify_all();
+  }
+
+  const cluster::Token token_;
+  RecordedEvents events_;
+  FakeStop stop_;
+  std::atomic<bool> ended_at_once_ = false;
+  std::mutex mutex_;  // guards what follows
+  std::condition_variable changed_;
+  std::optional<std::string> address_;
+  std::future<ServeResult> result_;
+};
+
+ServeOptions options(std::uint32_t workers = 1) {
+  ServeOptions o;
+  o.config.workers = workers;
+  o.config.optimizer.lr = 0.25;
+  o.config.optimizer.momentum = 0;
+  o.token = cluster::Token::generate();
+  return o;
+}
+
+void step(client::WorkerClient& worker, float gradient) {
+  std::ranges::fill(worker.gradients(), gradient);
+  ASSERT_TRUE(worker.push_pull({.samples = 4, .loss = 0.5f}));
+}
+
+TEST(Serve, EndsWhenTheWorkersHaveLeft) {
+  Serving server(options());
+  auto worker = server.worker(0);
+  ASSERT_TRUE(worker) << worker.status().message();
+  ASSERT_TRUE((*worker)->pull());
+  step(**worker, 2);
+  EXPECT_EQ((*worker)->weights()[0], 1 - 0.25f * 2);
+  (*worker)->leave();
+  const auto result = server.result();
+  EXPECT_FALSE(result.interrupted);
+  EXPECT_TRUE(result.leads);
+  EXPECT_EQ(result.status.version.value, 1u);
+  EXPECT_THAT(result.json(), HasSubstr(R"("ok":true,"steps":1,)"));
+  EXPECT_THAT(result.json(), HasSubstr(R"("workers":1,"lost_workers":0)"));
+  EXPECT_THAT(result.text(), HasSubstr("1 updates in "));
+}
+
+TEST(Serve, SendsTheJobAndRefusesAMemberThatContradictsIt) {
+  auto o = options();
+  o.config.network = "mlp";
+  o.config.epochs = 7;
+  Serving server(o);
+  auto link = server.link(0);
+  link.index.reset();
+  const auto job = client::Observer::learn_job(link, server.connector());
+  ASSERT_TRUE(job) << job.status().message();
+  EXPECT_THAT(*job, HasSubstr("network = 'mlp'"));
+  EXPECT_THAT(*job, HasSubstr("epochs = '7'"));
+  link.job = "epochs = '8'\n";
+  const auto other = client::Observer::learn_job(link, server.connector());
+  ASSERT_FALSE(other);
+  EXPECT_EQ(other.status().code(), StatusCode::kRefused);
+  EXPECT_THAT(other.status().message(), HasSubstr("--epochs 8: the job has 7"));
+  link.job = "epochs = \n";
+  EXPECT_EQ(client::Observer::learn_job(link, server.connector()).status().code(), StatusCode::kRefused)
+      << "a text that is no configuration";
+}
+
+TEST(Serve, EndsAtOnceWhereNoWorkerHasBegun) {
+  Serving server(options(2));
+  ASSERT_FALSE(server.address().empty());
+  server.stop();
+  const auto result = server.result();
+  EXPECT_TRUE(result.interrupted);
+  EXPECT_EQ(result.status.version.value, 0u);
+  EXPECT_THAT(result.json(), HasSubstr(R"("ok":false,)"));
+  EXPECT_THAT(result.json(), HasSubstr(R"("error":"interrupted")"));
+  EXPECT_FALSE(server.ended_at_once());
+}
+
+// A worker that is in a long step is waited for, for a while of the given clock; then what was reached is
+// kept.
+TEST(Serve, AskedToEndWaitsForAStepAndThenSaves) {
+  const TemporaryFolder folder;
+  auto o = options();
+  o.config.train_dir = folder / "run";
+  o.config.checkpoint_every = "1000";
+  FakeClock clock;
+  Serving server(o, &clock);
+  auto worker = server.worker(0);
+  ASSERT_TRUE(worker) << worker.status().message();
+  ASSERT_TRUE((*worker)->pull());
+  step(**worker, 2);
+  server.stop();
+  server.await_looks(3);
+  EXPECT_TRUE(server.is_running()) << "no time has passed on its clock";
+  clock.advance(std::chrono::seconds(4));
+  const auto result = server.result();
+  EXPECT_TRUE(result.interrupted);
+  EXPECT_EQ(result.status.version.value, 1u);
+  const auto saved = checkpoint::list(o.config.train_dir);
+  ASSERT_EQ(saved.size(), 1u);
+  EXPECT_EQ(saved[0].version.value, 1u);
+  std::ifstream file(folder / "run/checkpoints/finished.json");
+  EXPECT_EQ(std::string(std::istreambuf_iterator(file), {}), "{\"version\":1,\"why\":\"stopped\"}\n");
+}
+
+TEST(Serve, AskedTwiceEndsAtOnce) {
+  FakeClock clock;  // stands still
+  Serving server(options(), &clock);
+  auto worker = server.worker(0);
+  ASSERT_TRUE(worker) << worker.status().message();
+  ASSERT_TRUE((*worker)->pull());
+  server.stop();
+  server.stop();
+  EXPECT_TRUE(server.result().interrupted);
+  EXPECT_TRUE(server.ended_at_once());
+}
+
+TEST(Serve, AllWorkersLostIsAFailure) {
+  auto o = options();
+  o.config.join_timeout = 0.1;
+  Serving server(o);
+  try {
+    (void)server.result();
+    FAIL() << "no worker came";
+  } catch (const Failure& failure) {
+    EXPECT_EQ(failure.code(), kLost);
+    EXPECT_STREQ(failure.what(), "all workers are lost");
+  }
+}
+
+// It would set the checkpoints of the run before aside, and remove them.
+TEST(Serve, AFolderWithCheckpointsIsRefusedUnlessItIsResumed) {
+  const TemporaryFolder folder;
+  std::filesystem::create_directories(folder / "run/checkpoints/step-00000010");
+  std::ofstream(folder / "run/checkpoints/step-00000010/manifest.json") << "{}";
+  auto o = options();
+  o.config.train_dir = folder / "run";
+  Serving server(o);
+  EXPECT_THROW((void)server.result(), UserError);
+  EXPECT_TRUE(std::filesystem::exists(folder / "run/checkpoints/step-00000010/manifest.json"));
+}
+
+}  // namespace
+}  // namespace capstan::job
