@@ -1,4 +1,4 @@
-// Reads the include lines of src/capstan and fails on an arrow that points up.
+// Reads the include lines of src/capstan and fails if a folder includes one of a higher layer.
 
 #include <filesystem>
 #include <fstream>
@@ -13,8 +13,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Which folders a folder may include, beside itself and base. docs/architecture.md shows the same as a
-// picture.
+// The folders that a folder may include, besides itself and base. docs/architecture.md shows the same layers.
 const std::map<std::string, std::set<std::string>> kArrows = {
     {"base", {}},
     {"metrics", {}},
@@ -53,8 +52,8 @@ const std::set<std::string> kWithTorch = {"models", "training", "job", "cli"};
 
 struct Include {
   fs::path file;
-  std::string folder;  // whose file it is
-  std::string target;  // what stands between the quotes or brackets
+  std::string folder;  // of the including file
+  std::string target;  // the text between the quotes or brackets
 };
 
 std::vector<Include> all_includes() {
@@ -90,7 +89,7 @@ TEST(Architecture, NoIncludePointsUp) {
   }
 }
 
-TEST(Architecture, OnlyModelsTrainingAndCommandsKnowLibtorch) {
+TEST(Architecture, OnlyModelsTrainingAndCommandsIncludeLibtorch) {
   const std::regex torch(R"(^(torch/|ATen/|c10/|caffe2/))");
   for (const auto& include : all_includes()) {
     if (!std::regex_search(include.target, torch)) continue;
@@ -98,8 +97,8 @@ TEST(Architecture, OnlyModelsTrainingAndCommandsKnowLibtorch) {
   }
 }
 
-// It takes a compiler 15 s.
-TEST(Architecture, OneFileKnowsCli11) {
+// CLI11 takes a compiler 15 s.
+TEST(Architecture, OneFileIncludesCli11) {
   std::set<fs::path> files;
   for (const auto& include : all_includes())
     if (include.target.starts_with("CLI/")) files.insert(include.file.filename());

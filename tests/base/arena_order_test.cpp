@@ -7,7 +7,7 @@
 namespace capstan {
 namespace {
 
-// Where an element of a C-order tensor of any shape lies when its second dimension varies fastest.
+// The position of an element of a row-major tensor when its second dimension varies fastest.
 std::size_t channels_last_place(const std::vector<std::int64_t>& dims, std::size_t c_place) {
   std::vector<std::size_t> index(dims.size());
   for (std::size_t d = dims.size(); d-- > 0;) {

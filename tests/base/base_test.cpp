@@ -16,7 +16,7 @@
 namespace capstan {
 namespace {
 
-TEST(Status, CarriesItsCauseOutwards) {
+TEST(Status, CarriesItsCause) {
   const auto status = Status::refused("wrong token").within("join 127.0.0.1:70");
   EXPECT_EQ(status.code(), StatusCode::kRefused);
   EXPECT_EQ(status.message(), "join 127.0.0.1:70: wrong token");
@@ -29,7 +29,7 @@ TEST(Status, SuccessHasNoMessage) {
   EXPECT_EQ(Status::ok().within("anything").message(), "");
 }
 
-TEST(Status, EveryKindKnowsItsCode) {
+TEST(Status, EveryKindHasItsCode) {
   EXPECT_EQ(Status::closed("").code(), StatusCode::kClosed);
   EXPECT_EQ(Status::timeout("").code(), StatusCode::kTimeout);
   EXPECT_EQ(Status::malformed("").code(), StatusCode::kMalformed);
@@ -48,11 +48,11 @@ TEST(Result, HoldsAValueOrTheReason) {
 
 TEST(ResultDeathTest, ReadingTheValueOfAFailureIsABug) {
   Result<int> bad(Status::timeout("too late"));
-  EXPECT_DEATH((void)*bad, "the value of a failed Result was read");
+  EXPECT_DEATH((void)*bad, "only a successful Result has a value");
   EXPECT_DEATH((void)Result<int>(Status::ok()), "carries a failure");
 }
 
-TEST(Spelling, FindsWhatWasMeant) {
+TEST(Spelling, FindsTheNearestWord) {
   const std::array<std::string_view, 4> words = {"sync", "async", "batch", "local-sgd"};
   EXPECT_EQ(nearest("snyc", words), "sync");
   EXPECT_EQ(nearest("batc", words), "batch");
@@ -103,7 +103,7 @@ TEST(Random, StaysBelowItsBound) {
 }
 
 // mix64(mix64(1) ^ 2), the inner value published as SplitMix64's first for the seed 1.
-TEST(Random, SeedsFoldTheirPartsInOrder) {
+TEST(Random, SeedsDependOnTheirPartsInOrder) {
   EXPECT_EQ(derive_seed({}), 0u);
   EXPECT_EQ(derive_seed({1}), 0x910a2dec89025cc1ULL);
   EXPECT_EQ(derive_seed({1, 2}), mix64(0x910a2dec89025cc1ULL ^ 2));

@@ -34,7 +34,7 @@ TEST(FlatLayout, TheFirstDifferenceIsNamed) {
   EXPECT_EQ(layout.difference(FlatLayout({{"conv.weight", {20, 1, 5, 5}}})), "2 tensors here and 1 there");
 }
 
-// Same number of elements in another shape is another model.
+// The same number of elements in another shape is a different model.
 TEST(FlatLayout, ATransposedTensorIsADifference) {
   const FlatLayout a({{"w", {2, 3}}}), b({{"w", {3, 2}}});
   EXPECT_EQ(a.difference(b), "tensor w is 2x3 here and 3x2 there");
@@ -46,7 +46,7 @@ TEST(ShapeText, NamesScalars) {
   EXPECT_EQ(shape_text({2, 3, 4}), "2x3x4");
 }
 
-TEST(Range, ContainsWhatLiesWithin) {
+TEST(Range, ContainsRangesInsideIt) {
   const Range r{10, 20};
   EXPECT_EQ(r.size(), 10u);
   EXPECT_TRUE(r.contains({10, 20}));

@@ -25,12 +25,12 @@ TEST(Json, WritesEveryKindOfValue) {
   EXPECT_EQ(Json::object().dump(), "{}");
 }
 
-TEST(Json, NumbersThatAreNoneAreNull) {
+TEST(Json, NanAndInfinityAreNull) {
   EXPECT_EQ(Json(std::numeric_limits<double>::quiet_NaN()).dump(), "null");
   EXPECT_EQ(Json(std::numeric_limits<float>::infinity()).dump(), "null");
 }
 
-TEST(Json, TextIsEscapedAndWhatIsNoUtf8Replaced) {
+TEST(Json, TextIsEscapedAndInvalidUtf8Replaced) {
   EXPECT_EQ(Json("a\"b\\c\n\x01").dump(), R"("a\"b\\c\n\u0001")");
   EXPECT_EQ(Json("\xc3\xa4\xff").dump(), "\"\xc3\xa4\xef\xbf\xbd\"");
   EXPECT_EQ(as_utf8("\"\xc3\xa4\xff"), "\"\xc3\xa4\xef\xbf\xbd");
@@ -46,7 +46,7 @@ TEST(Json, MembersKeepTheirOrder) {
   EXPECT_EQ(Json({{"a", {1}}}).dump(2), "{\n  \"a\": [\n    1\n  ]\n}");
 }
 
-TEST(Json, ANullBecomesWhatIsAddedToIt) {
+TEST(Json, ANullBecomesAnObjectOrArray) {
   Json json;
   json["items"].push_back(1);
   json["items"].push_back(Json{{"x", 2}});

@@ -1,4 +1,4 @@
-// The reference that judges the kernels, against numbers worked out by hand.
+// The reference for the kernels, against numbers computed by hand.
 
 #include "capstan/bench/scalar_reference.h"
 
@@ -95,7 +95,7 @@ TEST(ScalarReference, AdamCorrectsItsBias) {
 }
 
 // AdamW shrinks the weight first: 0.5 - 0.1·0.2·0.5 = 0.49, then lr·sign(g).
-TEST(ScalarReference, AdamWDecaysApartFromTheGradient) {
+TEST(ScalarReference, AdamWDecouplesWeightDecay) {
   auto o = options(Kind::kAdamW, 0.1);
   o.weight_decay = 0.2;
   o.eps = 0;
@@ -126,7 +126,7 @@ TEST(ScalarReference, RmsPropDividesByTheMeanSquare) {
   EXPECT_NEAR(r.weight(), 0.3, 1e-15);
 }
 
-TEST(WireGradient, IsExactAndTellsWorkersApart) {
+TEST(WireGradient, IsExactAndDiffersByWorker) {
   std::set<float> seen;
   for (std::uint32_t worker = 0; worker < 4; ++worker) {
     for (std::uint64_t i = 0; i < 11; ++i) {
@@ -140,8 +140,8 @@ TEST(WireGradient, IsExactAndTellsWorkersApart) {
   EXPECT_EQ(seen.size(), 11u);
 }
 
-// A server that did nothing must not look right.
-TEST(WireGradient, DoesNotAddUpToNothing) {
+// A server that does nothing must be detected.
+TEST(WireGradient, DoesNotSumToZero) {
   for (std::uint32_t worker = 0; worker < 4; ++worker) {
     for (const std::uint64_t count : {13, 33, 103, 1003, 10003}) {
       double sum = 0;

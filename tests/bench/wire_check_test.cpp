@@ -1,4 +1,4 @@
-// The judge of the wire benchmark must find every kind of wrong.
+// The check of the wire benchmark must find every kind of error.
 
 #include "capstan/bench/wire_check.h"
 
@@ -34,7 +34,7 @@ std::vector<WorkerObservation> right() {
   return observations;
 }
 
-TEST(WireCheck, FindsNothingWrongWithWhatIsRight) {
+TEST(WireCheck, AcceptsRightWeights) {
   EXPECT_THAT(check_weights(right(), plain_sgd()), IsEmpty());
 }
 
@@ -59,16 +59,16 @@ TEST(WireCheck, FindsWeightsThatDiffer) {
   EXPECT_THAT(check_weights(observations, plain_sgd()), HasSubstr("3 weights that differ"));
 }
 
-TEST(WireCheck, FindsDroppedPushesAndVersionsThatNobodyMade) {
+TEST(WireCheck, FindsDroppedPushesAndVersionsWithoutAPush) {
   auto observations = right();
   observations[0].applied[4] = 0;
   EXPECT_THAT(check_weights(observations, plain_sgd()), HasSubstr("dropped"));
   observations = right();
   for (auto& s : observations) s.applied.back() = 99;
-  EXPECT_THAT(check_weights(observations, plain_sgd()), HasSubstr("version 13 is made of no push"));
+  EXPECT_THAT(check_weights(observations, plain_sgd()), HasSubstr("version 13 contains no push"));
   observations = right();
   observations[1].version = 14;
-  EXPECT_THAT(check_weights(observations, plain_sgd()), HasSubstr("which nobody made"));
+  EXPECT_THAT(check_weights(observations, plain_sgd()), HasSubstr("which no push made"));
 }
 
 }  // namespace

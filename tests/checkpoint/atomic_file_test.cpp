@@ -33,7 +33,7 @@ TEST(AtomicFile, AppearsAtCommit) {
   EXPECT_EQ(folder.files(), 1);
 }
 
-TEST(AtomicFile, LeavesTheOldFileAndNothingElseWithoutCommit) {
+TEST(AtomicFile, KeepsOnlyTheOldFileWithoutCommit) {
   const TemporaryFolder folder;
   std::ofstream(folder / "a") << "old";
   {
@@ -44,13 +44,13 @@ TEST(AtomicFile, LeavesTheOldFileAndNothingElseWithoutCommit) {
   EXPECT_EQ(folder.files(), 1);
 }
 
-TEST(AtomicFile, SaysWhichFileCannotBeWritten) {
+TEST(AtomicFile, NamesTheFileThatCannotBeWritten) {
   EXPECT_THAT([] { AtomicFile file("/no/such/folder/a"); },
               ThrowsMessage<UserError>(AllOf(HasSubstr("/no/such/folder/a"), HasSubstr("No such file"))));
 }
 
-// A limit on the file's size stands for a full disk: write fails in the middle.
-TEST(AtomicFile, AFailedWriteLeavesTheOldFileAndNothingElse) {
+// A limit on the file size simulates a full disk: write fails in the middle.
+TEST(AtomicFile, KeepsOnlyTheOldFileAfterAFailedWrite) {
   const TemporaryFolder folder;
   std::ofstream(folder / "a") << "old";
   rlimit before{};

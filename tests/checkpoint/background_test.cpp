@@ -15,7 +15,7 @@ namespace {
 using capstan::testing::Mailbox;
 using ::testing::ElementsAre;
 
-TEST(Background, RunsTasksInTurnOnAThreadOfItsOwn) {
+TEST(Background, RunsTasksInOrderOnItsOwnThread) {
   Mailbox mailbox;
   Background background(mailbox.door());
   std::vector<int> ran, done;
@@ -39,7 +39,7 @@ TEST(Background, RunsTasksInTurnOnAThreadOfItsOwn) {
   EXPECT_EQ(done, expected);
 }
 
-TEST(Background, DeliversWhatATaskThrowsAndGoesOn) {
+TEST(Background, DeliversExceptionsAndContinues) {
   Mailbox mailbox;
   Background background(mailbox.door());
   std::vector<std::string> errors;
@@ -51,8 +51,8 @@ TEST(Background, DeliversWhatATaskThrowsAndGoesOn) {
   EXPECT_THAT(errors, ElementsAre("the disk is full", std::bad_alloc().what(), ""));
 }
 
-// What a task holds, such as a copy of the weights, is gone when its end is told.
-TEST(Background, LetsGoOfATaskBeforeItsEndIsDelivered) {
+// A task's captures, such as a copy of the weights, are destroyed before its end is delivered.
+TEST(Background, DestroysATaskBeforeItsEndIsDelivered) {
   Mailbox mailbox;
   const auto held = std::make_shared<int>(1);
   Background background([&](std::function<void()> function) {
@@ -64,7 +64,7 @@ TEST(Background, LetsGoOfATaskBeforeItsEndIsDelivered) {
   ASSERT_TRUE(mailbox.run_until([&] { return done; }));
 }
 
-TEST(Background, EndsAfterTheTaskThatRunsAndForgetsTheRest) {
+TEST(Background, EndsAfterTheRunningTaskAndDropsTheOthers) {
   Mailbox mailbox;
   std::promise<void> begun, go;
   bool finished = false, second = false, heard = false;
@@ -87,10 +87,10 @@ TEST(Background, EndsAfterTheTaskThatRunsAndForgetsTheRest) {
   EXPECT_TRUE(finished);
   EXPECT_FALSE(second);
   mailbox.run_waiting();
-  EXPECT_FALSE(heard) << "whoever waited for it may be gone too";
+  EXPECT_FALSE(heard) << "the receiver may be destroyed too";
 }
 
-TEST(Background, EndsWithoutEverHavingWorked) {
+TEST(Background, EndsWithoutATask) {
   int delivered = 0;
   for (int i = 0; i < 50; ++i) Background background([&](const std::function<void()>&) { ++delivered; });
   EXPECT_EQ(delivered, 0);

@@ -30,7 +30,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
 
-// All arrays of a range, as a server that holds it would load them.
+// All arrays of a range, as the server of that range loads them.
 std::vector<std::vector<float>> loaded(const std::filesystem::path& folder, Range range) {
   const auto manifest = read_manifest(folder);
   std::vector<std::vector<float>> values(manifest.state.size() + 1, std::vector<float>(range.size(), -1));
@@ -41,7 +41,7 @@ std::vector<std::vector<float>> loaded(const std::filesystem::path& folder, Rang
   return values;
 }
 
-TEST(Checkpoint, OfAnyNumberOfServersIsLoadedByAnyOther) {
+TEST(Checkpoint, IsLoadedByAnyNumberOfServers) {
   const auto layout = many_shapes();
   for (const std::uint32_t writers : {1u, 2u, 3u, 7u}) {
     const TemporaryFolder folder;
@@ -61,7 +61,7 @@ TEST(Checkpoint, OfAnyNumberOfServersIsLoadedByAnyOther) {
   }
 }
 
-TEST(Checkpoint, IsCutAnywhere) {
+TEST(Checkpoint, IsSplitAtAnyElement) {
   const auto layout = many_shapes();
   for (std::uint64_t cut = 0; cut <= layout.size(); cut += 7) {
     const TemporaryFolder folder;
@@ -82,7 +82,7 @@ TEST(Checkpoint, IsCutAnywhere) {
   }
 }
 
-TEST(Checkpoint, OfOneServerIsAFileOfWholeTensorsInCOrder) {
+TEST(Checkpoint, OfOneServerHasWholeTensorsInRowMajorOrder) {
   const TemporaryFolder folder;
   write_checkpoint(folder.path(), 1, {"momentum_buffer"}, true);
   const auto file = read_safetensors(folder / "weights.safetensors");
@@ -128,7 +128,7 @@ TEST(Checkpoint, CountersAreIntegersAsInPyTorch) {
   EXPECT_EQ(load_buffers(folder.path(), manifest), buffers_values(some_buffers()));
 }
 
-// The mean over workers that have not counted equally far.
+// The mean over workers with different counts.
 TEST(Checkpoint, CountersAreRounded) {
   const TemporaryFolder folder;
   const FlatLayout layout({{"w", {1}}}), buffers({{"num_batches_tracked", {}}, {"running_mean", {1}}});
@@ -153,7 +153,7 @@ TEST(Checkpoint, CountersAreRounded) {
   EXPECT_EQ(values["running_mean"], std::vector{10.5f});
 }
 
-TEST(Checkpoint, WithoutStatisticsHasNone) {
+TEST(Checkpoint, WithoutBuffersHasNone) {
   const TemporaryFolder folder;
   EXPECT_TRUE(load_buffers(folder.path(), write_checkpoint(folder.path(), 1)).empty());
 }
@@ -184,7 +184,7 @@ TEST(Damage, OfAnyByteOfATensorIsFoundAndNamed) {
   }
 }
 
-// A header whose damage changes no tensor that the manifest names does no harm.
+// Damage of a header is harmless if it changes no tensor of the manifest.
 TEST(Damage, OfAnyByteOfAHeaderIsFoundOrHarmless) {
   const TemporaryFolder folder;
   const auto manifest = write_checkpoint(folder.path(), 1, {});
@@ -207,7 +207,7 @@ TEST(Damage, OfAnyByteOfAHeaderIsFoundOrHarmless) {
   EXPECT_GT(refused, header / 2);
 }
 
-TEST(Damage, OfAFileThatIsCutOffIsFound) {
+TEST(Damage, OfATruncatedFileIsFound) {
   const TemporaryFolder folder;
   write_checkpoint(folder.path(), 2);
   const auto good = contents(folder / "optimizer-2-of-2.safetensors");
@@ -243,7 +243,7 @@ TEST(Damage, AFileOfAnotherCheckpointIsFound) {
   // Other tensors.
   const std::vector<float> one = {1};
   write_safetensors(folder / "weights.safetensors", std::vector<TensorView>{{"other", {1}, one}});
-  expect_refused(folder.path(), "weights.safetensors", "lacks tensor");
+  expect_refused(folder.path(), "weights.safetensors", "does not contain tensor");
 }
 
 TEST(Damage, SwappedFilesAreFound) {
@@ -252,10 +252,10 @@ TEST(Damage, SwappedFilesAreFound) {
   std::filesystem::rename(folder / "weights-1-of-2.safetensors", folder / "x");
   std::filesystem::rename(folder / "weights-2-of-2.safetensors", folder / "weights-1-of-2.safetensors");
   std::filesystem::rename(folder / "x", folder / "weights-2-of-2.safetensors");
-  expect_refused(folder.path(), "weights-1-of-2.safetensors", "lacks tensor");
+  expect_refused(folder.path(), "weights-1-of-2.safetensors", "does not contain tensor");
 }
 
-TEST(Damage, PiecesThatAreMissingAreFound) {
+TEST(Damage, MissingPiecesAreFound) {
   const TemporaryFolder folder;
   auto manifest = write_checkpoint(folder.path(), 2);
   std::erase_if(manifest.pieces, [](const Piece& p) { return p.array == "exp_avg" && p.tensor == "matrix"; });
@@ -265,7 +265,7 @@ TEST(Damage, PiecesThatAreMissingAreFound) {
       ThrowsMessage<UserError>(AllOf(HasSubstr("manifest.json"), HasSubstr("exp_avg of tensor matrix"))));
 }
 
-TEST(Damage, AFolderWithoutManifestIsNoCheckpoint) {
+TEST(Damage, AFolderWithoutManifestIsNotACheckpoint) {
   const TemporaryFolder folder;
   EXPECT_THAT([&] { read_manifest(folder.path()); },
               ThrowsMessage<UserError>(AllOf(HasSubstr(folder.path().string()), HasSubstr("manifest.json"))));

@@ -52,7 +52,7 @@ class Writing : public ::testing::Test {
   bool wait(int done) {
     return mailbox_.run_until([&] { return done_ >= done; });
   }
-  // Everything that was posted so far has been done.
+  // Waits for all posted tasks.
   void settle() {
     bool settled = false;
     background_.post([] {}, [&](const std::string&) { settled = true; });
@@ -82,7 +82,7 @@ class Writing : public ::testing::Test {
   }
 };
 
-TEST_F(Writing, IsDueWhenAMultipleOfTheStepsHasBeenPassed) {
+TEST_F(Writing, IsDueAfterAMultipleOfTheSteps) {
   const auto due = [&](std::uint64_t every, std::uint64_t start) {
     std::vector<std::uint64_t> list;
     const auto writer = make(every, {start});
@@ -98,7 +98,7 @@ TEST_F(Writing, IsDueWhenAMultipleOfTheStepsHasBeenPassed) {
   EXPECT_FALSE(Checkpointer({{}, 1, {}, 3}, {}, background_, [] {}).is_due({5}));
 }
 
-TEST_F(Writing, IsDueByTimeOnceThereIsSomethingNew) {
+TEST_F(Writing, IsDueByTimeAfterANewUpdate) {
   const Checkpointer soon({run_, 0, std::chrono::nanoseconds(1), 3}, {4}, background_, [] {});
   EXPECT_FALSE(soon.is_due({4}));
   EXPECT_TRUE(soon.is_due({5}));
@@ -142,11 +142,11 @@ TEST_F(Writing, OfSeveralServersEndsWithTheManifest) {
   write_first(writer, 10, first, 3);
   auto part = snapshot(third);
   writer.written(2, {10}, "", write_part(folder, layout_, state_, 2, 3, third, *part));
-  writer.written(1, {9}, "", {});  // of an attempt before
+  writer.written(1, {9}, "", {});  // of an earlier attempt
   settle();
   EXPECT_TRUE(writer.is_saving());
   EXPECT_TRUE(fs::exists(folder / "weights-1-of-3.safetensors"));
-  EXPECT_FALSE(fs::exists(folder / kManifestFile)) << "not before the last part is there";
+  EXPECT_FALSE(fs::exists(folder / kManifestFile)) << "not before the last part is written";
   EXPECT_THAT(list(run_), ::testing::IsEmpty());
   part = snapshot(second);
   writer.written(1, {10}, "", write_part(folder, layout_, state_, 1, 3, second, *part));
@@ -154,7 +154,7 @@ TEST_F(Writing, OfSeveralServersEndsWithTheManifest) {
   expect_good(10);
 }
 
-TEST_F(Writing, APartOfAServerThatSharesNoFileSystemIsNamed) {
+TEST_F(Writing, APartThatIsNotVisibleHereIsNamed) {
   auto writer = make(10);
   const auto folder = writer.begin(manifest(10), 2);
   const Range first{0, 100}, second{100, layout_.size()};
@@ -167,21 +167,21 @@ TEST_F(Writing, APartOfAServerThatSharesNoFileSystemIsNamed) {
   EXPECT_FALSE(fs::exists(folder));
 }
 
-TEST_F(Writing, ThatFailsLeavesNothingAndTheNextSucceeds) {
+TEST_F(Writing, RemovesAFailedCheckpointAndTheNextSucceeds) {
   auto writer = make(10);
-  // At another server.
+  // Failure at another server.
   auto folder = writer.begin(manifest(10), 2);
   write_first(writer, 10, whole(), 2);
   settle();
   EXPECT_TRUE(fs::exists(folder));
   writer.written(1, {10}, "no space left", {});
-  EXPECT_TRUE(writer.is_saving()) << "until there is room again";
+  EXPECT_TRUE(writer.is_saving()) << "until its files are removed";
   ASSERT_TRUE(wait(1));
   EXPECT_FALSE(fs::exists(folder));
   EXPECT_FALSE(writer.is_saving());
   EXPECT_EQ(writer.error(), "no space left");
   EXPECT_EQ(writer.newest().value, 0u);
-  // With the server.
+  // Loss of a server.
   writer.begin(manifest(20), 2);
   writer.lost(1);
   writer.lost(1);
@@ -190,9 +190,9 @@ TEST_F(Writing, ThatFailsLeavesNothingAndTheNextSucceeds) {
   ASSERT_TRUE(wait(2));
   EXPECT_THAT(writer.error(), HasSubstr("server 1 is lost"));
   settle();
-  EXPECT_EQ(done_, 2) << "what comes late counts for nothing";
+  EXPECT_EQ(done_, 2) << "late parts are ignored";
   EXPECT_FALSE(fs::exists(folder_of(run_, {20})));
-  // Here: a file is where the folder should be.
+  // Failure at this server: a file has the folder's name.
   write_file(folder_of(run_, {30}), "in the way");
   writer.begin(manifest(30), 1);
   write_first(writer, 30, whole());
@@ -206,7 +206,7 @@ TEST_F(Writing, ThatFailsLeavesNothingAndTheNextSucceeds) {
   expect_good(40);
 }
 
-TEST_F(Writing, KeepsAsManyAsItShould) {
+TEST_F(Writing, KeepsTheNewestOnes) {
   auto writer = make(10, {}, 2);
   for (std::uint64_t v = 10; v <= 50; v += 10) {
     writer.begin(manifest(v), 1);
@@ -219,9 +219,9 @@ TEST_F(Writing, KeepsAsManyAsItShould) {
   EXPECT_EQ(left[1].version.value, 50u);
 }
 
-// A run that goes on from a checkpoint before the newest, because that is damaged, or because the user wants
-// it so, must not take what is there for newer than its own.
-TEST_F(Writing, SetsCheckpointsAsideThatAreNewerThanTheBeginning) {
+// A run that resumes from a checkpoint before the newest, because that one is damaged or by the user's
+// choice, must not treat the newer ones as its own.
+TEST_F(Writing, SetsCheckpointsNewerThanTheStartAside) {
   for (const std::uint64_t v : {10, 20, 30}) capstan::testing::write_checkpoint(folder_of(run_, {v}), 1);
   auto writer = make(5, {10}, 1);
   writer.begin(manifest(15), 1);
@@ -232,7 +232,7 @@ TEST_F(Writing, SetsCheckpointsAsideThatAreNewerThanTheBeginning) {
   ASSERT_EQ(left.size(), 1u);
   EXPECT_EQ(left[0].version.value, 15u);
   expect_good(15);
-  // Nothing of the other way is gone.
+  // The set-aside checkpoints still exist.
   for (const char* name : {"aside-step-00000020", "aside-step-00000030"}) {
     const auto folder = run_ / "checkpoints" / name;
     ASSERT_TRUE(fs::exists(folder / kManifestFile)) << name;

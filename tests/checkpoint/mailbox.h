@@ -9,7 +9,7 @@
 
 namespace capstan::testing {
 
-// Where a Background delivers to: functions wait here until the test's own thread runs them.
+// Receives the deliveries of a Background: functions wait here until the test's thread runs them.
 class Mailbox {
  public:
   void deliver(std::function<void()> function) {
@@ -23,7 +23,7 @@ class Mailbox {
     return [this](std::function<void()> function) { deliver(std::move(function)); };
   }
 
-  // Runs what comes until the condition holds; false where it does not in 30 s.
+  // Runs deliveries until the condition holds; false after 30 s.
   bool run_until(const std::function<bool()>& condition) {
     const auto give_up = SteadyClock::now() + std::chrono::seconds(30);
     while (!condition()) {

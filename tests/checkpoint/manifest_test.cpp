@@ -40,7 +40,7 @@ Manifest example() {
   return m;
 }
 
-// The same, as anybody would write it down.
+// The same, written by hand.
 Json example_json() {
   return Json::parse(R"({
     "format": "capstan-checkpoint-1", "version": 500, "strategy": "batch:2", "optimizer": "sgd",
@@ -65,7 +65,7 @@ Json example_json() {
        "tensor": "scale", "elements": [0, 1], "xxh3": "0000000000000005"}]})");
 }
 
-// With a checksum that fits, as whoever means harm would make it.
+// With a matching checksum, as an attacker would write it.
 std::string sealed(Json json) {
   const auto text = json.dump();
   char digits[17];
@@ -75,14 +75,14 @@ std::string sealed(Json json) {
   return json.dump(2);
 }
 
-TEST(Manifest, IsJsonThatAnybodyReads) {
+TEST(Manifest, IsPlainJson) {
   auto json = Json::parse(to_json(example()));
   EXPECT_TRUE(json.contains("checksum"));
   json.erase("checksum");
   EXPECT_EQ(nlohmann::json(json), nlohmann::json(example_json()));
 }
 
-TEST(Manifest, ReadsWhatAnotherWroteAndWhatItWrote) {
+TEST(Manifest, ReadsARecordedFileAndItsOwn) {
   EXPECT_EQ(parse_manifest(sealed(example_json()), "m"), example());
   EXPECT_EQ(parse_manifest(to_json(example()), "m"), example());
   EXPECT_EQ(parse_manifest(to_json({}), "m"), Manifest());
@@ -90,7 +90,8 @@ TEST(Manifest, ReadsWhatAnotherWroteAndWhatItWrote) {
 
 TEST(Manifest, EveryTruncationIsRefused) {
   const auto good = to_json(example());
-  for (std::size_t cut = 0; cut + 1 < good.size(); ++cut)  // the last line end alone says nothing
+  for (std::size_t cut = 0; cut + 1 < good.size();
+       ++cut)  // without the last line break the file is still valid
     EXPECT_THROW(parse_manifest(good.substr(0, cut), "m"), UserError) << cut;
   EXPECT_THROW(parse_manifest(good + "x", "m"), UserError);
 }
@@ -131,29 +132,29 @@ TEST(Manifest, NamesTheFileAndTheFault) {
     return sealed(json);
   };
   const std::pair<std::string, std::string> faults[] = {
-      {"", "cut off or damaged"},
-      {"[]", "not of a Capstan checkpoint"},
-      {"3", "not of a Capstan checkpoint"},
-      {"{}", "not of a Capstan checkpoint"},
-      {with("/format", "capstan-checkpoint-9"), "not of a Capstan checkpoint"},
+      {"", "truncated or damaged"},
+      {"[]", "not the manifest of a Capstan checkpoint"},
+      {"3", "not the manifest of a Capstan checkpoint"},
+      {"{}", "not the manifest of a Capstan checkpoint"},
+      {with("/format", "capstan-checkpoint-9"), "not the manifest of a Capstan checkpoint"},
       {example_json().dump(), "checksum"},
-      {std::string(100'000, '['), "cut off or damaged"},
+      {std::string(100'000, '['), "truncated or damaged"},
       {"{\"format\":\"capstan-checkpoint-1\",\"x\":" + std::string(200'000, '[') + std::string(200'000, ']') +
            "}",
-       "cut off or damaged"},
-      {without("tensors"), "cut off or damaged"},
-      {without("data"), "cut off or damaged"},
-      {with("/version", "five"), "\"five\" where a whole number belongs"},
-      {with("/version", -1), "-1 where a whole number belongs"},
-      {with("/version", 1.5), "1.5 where a whole number belongs"},
-      {with("/version", true), "true where a whole number belongs"},
-      {with("/marks/0/worker", 4'294'967'296), "no worker"},
-      {with("/tensors/0/file", "../weights.safetensors"), "no file of this folder"},
-      {with("/tensors/0/file", "/etc/passwd"), "no file of this folder"},
-      {with("/tensors/0/file", "a/b"), "no file of this folder"},
-      {with("/tensors/0/file", ".."), "no file of this folder"},
-      {with("/tensors/0/file", ""), "no file of this folder"},
-      {with("/tensors/0/elements", {0, 49}), "a piece outside tensor conv.weight"},
+       "truncated or damaged"},
+      {without("tensors"), "truncated or damaged"},
+      {without("data"), "truncated or damaged"},
+      {with("/version", "five"), "\"five\" is not a whole number"},
+      {with("/version", -1), "-1 is not a whole number"},
+      {with("/version", 1.5), "1.5 is not a whole number"},
+      {with("/version", true), "true is not a whole number"},
+      {with("/marks/0/worker", 4'294'967'296), "is not the rank of a worker"},
+      {with("/tensors/0/file", "../weights.safetensors"), "is not the name of a file"},
+      {with("/tensors/0/file", "/etc/passwd"), "is not the name of a file"},
+      {with("/tensors/0/file", "a/b"), "is not the name of a file"},
+      {with("/tensors/0/file", ".."), "is not the name of a file"},
+      {with("/tensors/0/file", ""), "is not the name of a file"},
+      {with("/tensors/0/elements", {0, 49}), "a piece is outside of tensor conv.weight"},
       {with("/tensors/0/elements", {0, 39}), "every element of weights of tensor conv.weight"},
       {with("/tensors/0/elements", {0, 41}), "every element of weights of tensor conv.weight"},
       {with("/tensors/1/elements", {40, 47}), "every element of weights of tensor conv.weight"},
@@ -161,22 +162,22 @@ TEST(Manifest, NamesTheFileAndTheFault) {
       {with("/tensors/3/elements", {0, 3}), "every element of statistics of tensor bn.running_mean"},
       {with("/tensors/5/array", "other"), "every element of momentum_buffer of tensor scale"},
       {with("/optimizer_state", {"momentum_buffer", "exp_avg"}), "every element of exp_avg of tensor conv"},
-      {with("/tensors/0/elements", {41, 40}), "a piece outside tensor conv.weight"},
-      {with("/tensors/0/elements", {-1, 40}), "-1 where a whole number belongs"},
-      {with("/tensors/0/elements", Json::array()), "cut off or damaged"},
-      {with("/tensors/0/tensor", "conv.bias"), "names a tensor conv.bias"},
-      {with("/tensors/0/array", "statistics"), "names a tensor conv.weight"},
-      {with("/tensors/0/xxh3", "ff"), "'ff' is no checksum"},
-      {with("/tensors/0/xxh3", "000000000000000g"), "is no checksum"},
-      {with("/marks/0/incarnation", "-123456789abcdef"), "is no checksum"},
-      {with("/parameters/0/shape", {1ull << 40, 1ull << 40}), "larger than any model"},
-      {with("/parameters/0/shape", {1ull << 63}), "larger than any model"},
-      {with("/parameters/0/shape", {-2}), "-2 where a whole number belongs"},
-      {with("/parameters/0/shape", {2.5}), "2.5 where a whole number belongs"},
-      {with("/parameters/0/shape", {0, 1ull << 63}), "larger than any model"},
-      {with("/statistics/0/shape", {1ull << 60}), "larger than any model"},
-      {with("/data/legs/0/batch", 0), "a leg without"},
-      {with("/data/legs/0/steps", Json::array()), "a leg without"},
+      {with("/tensors/0/elements", {41, 40}), "a piece is outside of tensor conv.weight"},
+      {with("/tensors/0/elements", {-1, 40}), "-1 is not a whole number"},
+      {with("/tensors/0/elements", Json::array()), "truncated or damaged"},
+      {with("/tensors/0/tensor", "conv.bias"), "is of tensor conv.bias"},
+      {with("/tensors/0/array", "statistics"), "is of tensor conv.weight"},
+      {with("/tensors/0/xxh3", "ff"), "'ff' is not 16 hexadecimal digits"},
+      {with("/tensors/0/xxh3", "000000000000000g"), "is not 16 hexadecimal digits"},
+      {with("/marks/0/incarnation", "-123456789abcdef"), "is not 16 hexadecimal digits"},
+      {with("/parameters/0/shape", {1ull << 40, 1ull << 40}), "is too large"},
+      {with("/parameters/0/shape", {1ull << 63}), "is too large"},
+      {with("/parameters/0/shape", {-2}), "-2 is not a whole number"},
+      {with("/parameters/0/shape", {2.5}), "2.5 is not a whole number"},
+      {with("/parameters/0/shape", {0, 1ull << 63}), "is too large"},
+      {with("/statistics/0/shape", {1ull << 60}), "is too large"},
+      {with("/data/legs/0/batch", 0), "a data segment has no"},
+      {with("/data/legs/0/steps", Json::array()), "a data segment has no"},
   };
   for (const auto& [text, fault] : faults) {
     EXPECT_THAT([&] { parse_manifest(text, "folder/m.json"); },
@@ -195,7 +196,7 @@ Manifest with_groups() {
   return m;
 }
 
-TEST(ManifestOfGroups, ComesBackAsItWent) {
+TEST(ManifestOfGroups, RoundTrip) {
   const auto m = with_groups();
   EXPECT_EQ(parse_manifest(to_json(m), "m"), m);
   const auto json = Json::parse(to_json(m));
@@ -205,13 +206,13 @@ TEST(ManifestOfGroups, ComesBackAsItWent) {
   EXPECT_FALSE(Json::parse(to_json(example())).contains("groups"));
 }
 
-TEST(ManifestOfGroups, IsGoneOnFromByTheSameGroups) {
+TEST(ManifestOfGroups, ResumesTheSameGroups) {
   const auto m = with_groups();
   EXPECT_EQ(m.versions_of({"default", "conv*"}), (std::vector<Version>{{500}, {1500}}));
   EXPECT_EQ(m.marks_of({"default", "conv*"}), m.marks);
 }
 
-TEST(ManifestOfGroups, IsGoneOnFromByOtherGroupsWithTheJobsVersion) {
+TEST(ManifestOfGroups, ResumesOtherGroupsWithTheJobsVersion) {
   const auto m = with_groups();
   const std::vector<std::string> others[] = {{"default", "fc*"}, {"default"}, {"default", "conv*", "fc*"}};
   for (const auto& names : others) {
@@ -226,17 +227,17 @@ TEST(ManifestOfGroups, IsGoneOnFromByOtherGroupsWithTheJobsVersion) {
   EXPECT_EQ(old.versions_of({"default", "x"}), (std::vector<Version>{{500}, {500}}));
 }
 
-TEST(ManifestOfGroups, ThatDoNotFitIsSaid) {
+TEST(ManifestOfGroups, RejectsInconsistentGroups) {
   const auto parsed = [](const Manifest& m) { return [m] { (void)parse_manifest(to_json(m), "m"); }; };
   auto wrong = with_groups();
   wrong.groups[0].version = {499};
-  EXPECT_THAT(parsed(wrong), ThrowsMessage<UserError>(HasSubstr("another version than the checkpoint")));
+  EXPECT_THAT(parsed(wrong), ThrowsMessage<UserError>(HasSubstr("the version of its first group")));
   wrong = with_groups();
   wrong.marks[2].group = 2;
-  EXPECT_THAT(parsed(wrong), ThrowsMessage<UserError>(HasSubstr("a mark of group 2, which it lacks")));
+  EXPECT_THAT(parsed(wrong), ThrowsMessage<UserError>(HasSubstr("a mark is of group 2")));
   wrong = example();
   wrong.marks[0].group = 1;
-  EXPECT_THAT(parsed(wrong), ThrowsMessage<UserError>(HasSubstr("a mark of group 1, which it lacks")));
+  EXPECT_THAT(parsed(wrong), ThrowsMessage<UserError>(HasSubstr("a mark is of group 1")));
 }
 
 }  // namespace

@@ -8,7 +8,7 @@
 
 namespace capstan::testing {
 
-// Tensors whose shapes, kinds and names are hard to write, and the names as a reader must see them.
+// Tensors with unusual shapes, kinds and names, and the names as a reader must see them.
 struct OddTensors {
   std::vector<float> large = [] {
     std::vector<float> values(3 * 4 * 50 * 120);

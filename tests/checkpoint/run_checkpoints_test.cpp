@@ -45,7 +45,7 @@ TEST(RunCheckpoints, AreFoldersNamedForTheirStep) {
   EXPECT_EQ(folder_of("r", {12'345'678'901}), "r/checkpoints/step-12345678901");
 }
 
-TEST(RunCheckpoints, AreListedByVersionWhereTheyAreComplete) {
+TEST(RunCheckpoints, ListsCompleteOnesByVersion) {
   const TemporaryFolder run;
   EXPECT_THAT(versions(run.path()), IsEmpty());
   make_run(run.path(), {100'000'000, 20, 3, 99'999'999});
@@ -56,7 +56,7 @@ TEST(RunCheckpoints, AreListedByVersionWhereTheyAreComplete) {
   EXPECT_THAT(versions(run.path()), ElementsAre(3, 20, 99'999'999, 100'000'000));
 }
 
-TEST(RunCheckpoints, TheNewestGoodOneIsFoundAndDamageNamed) {
+TEST(RunCheckpoints, TheNewestValidOneIsFoundAndDamageNamed) {
   const TemporaryFolder run;
   std::vector<std::string> complaints;
   EXPECT_FALSE(newest_good(run.path(), complaints));
@@ -83,7 +83,7 @@ TEST(RunCheckpoints, TheNewestGoodOneIsFoundAndDamageNamed) {
   EXPECT_EQ(complaints.size(), 3u);
 }
 
-TEST(RunCheckpoints, OldOnesGoExceptTheBest) {
+TEST(RunCheckpoints, OldOnesAreRemovedExceptTheBest) {
   const TemporaryFolder run;
   make_run(run.path(), {10, 20, 30, 40, 50});
   link_best(run.path(), {20});
@@ -96,7 +96,7 @@ TEST(RunCheckpoints, OldOnesGoExceptTheBest) {
   EXPECT_THAT(versions(run.path()), ElementsAre(40, 50));
 }
 
-TEST(RunCheckpoints, WhatUnfinishedAttemptsLeftGoesUnlessItIsUnderWay) {
+TEST(RunCheckpoints, OldIncompleteOnesAreRemoved) {
   const TemporaryFolder run;
   remove_old(run.path(), 1);  // nothing there yet
   for (const std::uint64_t v : {5, 15, 25}) {
@@ -104,15 +104,15 @@ TEST(RunCheckpoints, WhatUnfinishedAttemptsLeftGoesUnlessItIsUnderWay) {
     write_file(folder_of(run.path(), {v}) / "weights.safetensors.tmp-abc", "half");
   }
   remove_old(run.path(), 1);
-  EXPECT_EQ(names(run.path()).size(), 3u);  // without a complete one nobody knows which are old
+  EXPECT_EQ(names(run.path()).size(), 3u);  // without a complete one it is unknown which are old
   make_run(run.path(), {20});
   write_file(run / "checkpoints/mine.txt", "of the user");
   remove_old(run.path(), 1);
   EXPECT_THAT(names(run.path()), ElementsAre("mine.txt", "step-00000020", "step-00000025"));
 }
 
-// A run that goes on from step 20 leaves what lies ahead, until it has come as far.
-TEST(RunCheckpoints, WhatWasSetAsideGoesWhenTheRunHasPassedIt) {
+// A run that resumes from step 20 keeps newer checkpoints aside until it has passed them.
+TEST(RunCheckpoints, SetAsideOnesAreRemovedOnceTheRunHasPassedThem) {
   const TemporaryFolder run;
   make_run(run.path(), {10, 20, 30, 40});
   link_best(run.path(), {30});
@@ -130,7 +130,7 @@ TEST(RunCheckpoints, WhatWasSetAsideGoesWhenTheRunHasPassedIt) {
                                              "step-00000010", "step-00000020"));
 }
 
-TEST(RunCheckpoints, TwoOfOneVersionHaveTwoIdentities) {
+TEST(RunCheckpoints, TwoOfOneVersionHaveDifferentIdentities) {
   const TemporaryFolder run;
   EXPECT_EQ(identity(run / "none"), "");
   make_run(run.path(), {10, 20});
@@ -139,7 +139,7 @@ TEST(RunCheckpoints, TwoOfOneVersionHaveTwoIdentities) {
   EXPECT_EQ(identity(folder_of(run.path(), {10})), first);
   EXPECT_NE(identity(folder_of(run.path(), {20})), first);
   auto manifest = read_manifest(folder_of(run.path(), {10}));
-  manifest.pieces[0].checksum ^= 1;  // the same step, other weights
+  manifest.pieces[0].checksum ^= 1;  // the same step with other weights
   write_manifest(folder_of(run.path(), {10}), manifest);
   EXPECT_NE(identity(folder_of(run.path(), {10})), first);
 }
@@ -154,11 +154,11 @@ TEST(RunCheckpoints, TheBestIsALinkThatMovesWithTheRun) {
   EXPECT_THAT(names(run), ElementsAre("best", "step-00000010", "step-00000020"));
   fs::rename(run, home / "elsewhere");
   EXPECT_EQ(read_manifest(home / "elsewhere/checkpoints/best").version.value, 20u);
-  EXPECT_THAT(versions(home / "elsewhere"), ElementsAre(10, 20));  // the link is not one more
+  EXPECT_THAT(versions(home / "elsewhere"), ElementsAre(10, 20));  // the link is not counted
   EXPECT_THROW(link_best(home / "nowhere", {10}), UserError);
 }
 
-TEST(RunCheckpoints, ARunIsFinishedUntilItGoesOn) {
+TEST(RunCheckpoints, ARunIsFinishedUntilItResumes) {
   const TemporaryFolder run;
   mark_running(run.path());
   EXPECT_FALSE(is_finished(run.path()));

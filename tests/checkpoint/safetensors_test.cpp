@@ -39,7 +39,7 @@ std::uint64_t elements(const std::vector<std::int64_t>& dims) {
                          [](auto a, auto d) { return a * static_cast<std::uint64_t>(d); });
 }
 
-// A good file with two tensors.
+// A valid file with two tensors.
 std::string small_file() {
   return file_with(R"({"__metadata__":{"step":"3"},"a":{"dtype":"F32","shape":[2,1],"data_offsets":[0,8]},)"
                    R"("b":{"dtype":"F32","shape":[],"data_offsets":[8,12]}})",
@@ -125,8 +125,8 @@ TEST(Safetensors, EveryTruncationIsRefused) {
   EXPECT_THROW(parse(good + "x"), UserError);
 }
 
-// Whatever a damaged file is taken for, what comes out of it lies within it.
-TEST(Safetensors, EveryDamageIsRefusedOrInBounds) {
+// A damaged file may be accepted, but its tensors never exceed the file.
+TEST(Safetensors, EveryDamageIsRejectedOrInBounds) {
   const auto good = small_file();
   Random random(1);
   int refused = 0, taken = 0;
@@ -173,18 +173,19 @@ TEST(Safetensors, NamesTheFileAndTheFault) {
       {R"({"__metadata__":3})", "__metadata__"},
       {R"({"__metadata__":{"a":3}})", "'a' is not a string"},
       {R"({"w":3})", "tensor 'w': dtype, shape and data_offsets"},
-      {tensor("I8", "[4]", "[0,4]"), "tensor 'w': its dtype \"I8\" is not one of F32, F64, F16, BF16, I64"},
+      {tensor("I8", "[4]", "[0,4]"),
+       "tensor 'w': its dtype \"I8\" is not supported; supported are F32, F64, F16, BF16, I64"},
       {tensor("F64", "[1]", "[0,4]"), "differ in size"},
       {tensor("F16", "[1]", "[0,4]"), "differ in size"},
       {tensor("F32", "1", "[0,4]"), "its shape is not an array"},
-      {tensor("F32", "[-1]", "[0,4]"), "something else than sizes"},
-      {tensor("F32", "[1.5]", "[0,4]"), "something else than sizes"},
-      {tensor("F32", "[4294967296,4294967296]", "[0,4]"), "larger than any file"},
-      {tensor("F32", "[9223372036854775807]", "[0,4]"), "larger than any file"},
+      {tensor("F32", "[-1]", "[0,4]"), "an invalid size"},
+      {tensor("F32", "[1.5]", "[0,4]"), "an invalid size"},
+      {tensor("F32", "[4294967296,4294967296]", "[0,4]"), "is too large"},
+      {tensor("F32", "[9223372036854775807]", "[0,4]"), "is too large"},
       {tensor("F32", "[1]", "[0]"), "not two numbers"},
-      {tensor("F32", "[1]", "[4,0]"), "outside the file"},
-      {tensor("F32", "[2]", "[0,8]"), "outside the file"},
-      {tensor("F32", "[1]", "[0,18446744073709551615]"), "outside the file"},
+      {tensor("F32", "[1]", "[4,0]"), "outside of the file"},
+      {tensor("F32", "[2]", "[0,8]"), "outside of the file"},
+      {tensor("F32", "[1]", "[0,18446744073709551615]"), "outside of the file"},
       {tensor("F32", "[2]", "[0,4]"), "differ in size"},
       {tensor("F32", "[0]", "[4,4]"), "gap or overlaps"},
       {R"({})", "4 bytes follow the last tensor"},
@@ -199,7 +200,7 @@ TEST(Safetensors, NamesTheFileAndTheFault) {
   }
 }
 
-TEST(Safetensors, AFileThatIsNotThereOrNoFileIsNamed) {
+TEST(Safetensors, AMissingOrIrregularFileIsNamed) {
   const TemporaryFolder folder;
   EXPECT_THAT([&] { read_safetensors(folder / "none"); },
               ThrowsMessage<UserError>(AllOf(HasSubstr("none"), HasSubstr("No such file"))));

@@ -25,7 +25,7 @@ std::span<const std::byte> bytes_of(const std::string& text) {
   return std::as_bytes(std::span(text));
 }
 
-TEST(StoredZip, HoldsEntriesOnBoundariesOf64) {
+TEST(StoredZip, AlignsEntriesTo64Bytes) {
   std::string archive;
   StoredZip zip([&](auto b) { archive.append(reinterpret_cast<const char*>(b.data()), b.size()); });
   const std::pair<std::string, std::string> given[] = {{"a", "abc"},
@@ -45,11 +45,11 @@ TEST(StoredZip, HoldsEntriesOnBoundariesOf64) {
     EXPECT_EQ(entries[i].crc, crc_of(given[i].second));
     EXPECT_FALSE(entries[i].zip64);
   }
-  EXPECT_EQ(entries[3].crc, 0xcbf43926u);  // of "123456789", as catalogues of checksums give it
+  EXPECT_EQ(entries[3].crc, 0xcbf43926u);  // the published check value of "123456789"
   EXPECT_FALSE(reader.directory_is_zip64);
 }
 
-TEST(StoredZip, OfNothingIsAnArchive) {
+TEST(StoredZip, WithoutEntriesIsValid) {
   std::string archive;
   StoredZip zip([&](auto b) { archive.append(reinterpret_cast<const char*>(b.data()), b.size()); });
   zip.finish();
@@ -66,7 +66,7 @@ TEST(StoredZip, NeedsZip64ForManyEntries) {
   EXPECT_TRUE(reader.directory_is_zip64);
 }
 
-// Pages that nobody writes are all one page, and the archive is kept without them.
+// Pages that are never written share one page, and the archive is stored without them.
 TEST(StoredZip, NeedsZip64ForLargeFiles) {
   constexpr std::size_t kLarge = (std::size_t{1} << 32) + 100;
   void* memory = ::mmap(nullptr, kLarge, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -101,7 +101,7 @@ TEST(StoredZip, NeedsZip64ForLargeFiles) {
   EXPECT_EQ(entries[1].bytes, kLarge);
   EXPECT_EQ(entries[1].data_at, left_out_at);
   EXPECT_EQ(entries[1].data_at % 64, 0u);
-  EXPECT_TRUE(entries[2].zip64);  // its place
+  EXPECT_TRUE(entries[2].zip64);  // its offset
   EXPECT_GT(entries[2].data_at, kLarge);
   EXPECT_EQ(read(entries[2].data_at, 3), "def");
 }

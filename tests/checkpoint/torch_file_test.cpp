@@ -21,7 +21,7 @@ using capstan::testing::zip_of;
 using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
 
-TEST(TorchFile, HasTheEntriesThatTorchSaves) {
+TEST(TorchFile, HasTheEntriesOfTorchSave) {
   const TemporaryFolder folder;
   const std::vector<float> w = {1, -2.5f}, n = {300};
   write_torch_file(folder / "x.pt", std::vector<TensorView>{{"w", {1, 2}, w}, {"n", {}, n, true}});
@@ -41,7 +41,7 @@ TEST(TorchFile, HasTheEntriesThatTorchSaves) {
   EXPECT_EQ(text(2), std::string("\0\0\x80?\0\0\x20\xc0", 8));
   EXPECT_EQ(text(3), std::string("\x2c\x01\0\0\0\0\0\0", 8));
   EXPECT_EQ(text(4), "3\n");
-  // As Python's documentation of pickle's opcodes would have it.
+  // By Python's documentation of pickle's opcodes.
   const std::string dict = "ccollections\nOrderedDict\n)R";
   const auto storage = [](const std::string& kind, char key, char elements) {
     return std::string("((X\x07\0\0\0storage", 14) + "ctorch\n" + kind + "\nX" + std::string("\1\0\0\0", 4) +
@@ -54,12 +54,12 @@ TEST(TorchFile, HasTheEntriesThatTorchSaves) {
                          storage("LongStorage", '1', 1) + "(t(t\x89" + dict + "tRu.");
 }
 
-TEST(TorchFile, SaysWhereItCannotBeWritten) {
+TEST(TorchFile, NamesAFileThatCannotBeWritten) {
   EXPECT_THAT([] { write_torch_file("/no/such/folder/x.pt", {}); },
               ThrowsMessage<UserError>(HasSubstr("/no/such/folder/x.pt")));
 }
 
-// What a command prints; empty where it fails.
+// The output of a command; empty if it fails.
 std::string output_of(const std::string& command) {
   std::string out;
   std::FILE* pipe = ::popen(command.c_str(), "r");
@@ -69,14 +69,14 @@ std::string output_of(const std::string& command) {
   return ::pclose(pipe) == 0 ? out : "";
 }
 
-// A Python that has torch.
+// A Python interpreter with torch.
 std::string python() {
   for (const char* name : {"python3", "/usr/bin/python3"})
     if (!output_of(std::string(name) + " -c 'import torch; print(1)' 2>/dev/null").empty()) return name;
   return "";
 }
 
-TEST(TorchFile, IsWhatPythonReads) {
+TEST(TorchFile, IsReadByPython) {
   const auto program = python();
   if (program.empty()) GTEST_SKIP() << "no python3 with torch";
   const TemporaryFolder folder;

@@ -1,4 +1,4 @@
-// State dicts as libtorch's own unpickler reads them.
+// State dicts read by libtorch's unpickler.
 
 #include <algorithm>
 #include <cstring>
@@ -22,8 +22,8 @@ c10::impl::GenericDict read(const std::filesystem::path& file) {
   for (const auto& entry : capstan::testing::zip_of(bytes).entries())
     parts[entry.name] = bytes.substr(entry.data_at, entry.bytes);
 
-  // A state dict is an OrderedDict, which libtorch reads as a plain one or, in some versions, not at all:
-  // here it gets a plain one.
+  // A state dict is an OrderedDict, which some versions of libtorch cannot read: the test replaces it by a
+  // plain dict.
   auto pickle = parts.at("archive/data.pkl");
   const std::string ordered = "ccollections\nOrderedDict\n)R", header = "\x80\x02";
   EXPECT_EQ(pickle.find(ordered), header.size());
@@ -45,10 +45,10 @@ c10::impl::GenericDict read(const std::filesystem::path& file) {
   return torch::jit::Unpickler(next, nullptr, nullptr, record, c10::nullopt).parse_ivalue().toGenericDict();
 }
 
-TEST(TorchFile, IsWhatLibtorchReads) {
+TEST(TorchFile, IsReadByLibtorch) {
   const capstan::testing::TemporaryFolder folder;
   capstan::testing::OddTensors odd;
-  // libtorch reads no numbers of more than four bytes but its own.
+  // libtorch reads numbers of more than four bytes only in its own encoding.
   ASSERT_EQ(odd.tensors[static_cast<std::size_t>(odd.kWide)].dims[1], 5'000'000'000);
   odd.tensors.erase(odd.tensors.begin() + odd.kWide);
   odd.names.erase(odd.names.begin() + odd.kWide);
@@ -70,7 +70,7 @@ TEST(TorchFile, IsWhatLibtorchReads) {
   }
 }
 
-TEST(TorchFile, OfNothingIsAnEmptyDict) {
+TEST(TorchFile, WithoutTensorsIsAnEmptyDict) {
   const capstan::testing::TemporaryFolder folder;
   write_torch_file(folder / "x.pt", {});
   EXPECT_EQ(read(folder / "x.pt").size(), 0u);

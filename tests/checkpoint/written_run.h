@@ -6,10 +6,10 @@
 #include "capstan/checkpoint/checkpoint.h"
 #include "capstan/checkpoint/run_checkpoints.h"
 
-// Checkpoints whose every value a formula knows.
+// Checkpoints whose values are given by a formula.
 namespace capstan::testing {
 
-// Tensors of 0 to 4 dimensions that share no boundary with the cuts below.
+// Tensors of 0 to 4 dimensions whose boundaries differ from those of the ranges below.
 inline FlatLayout many_shapes() {
   return FlatLayout({{"scalar", {}},
                      {"conv.weight", {6, 5, 3, 2}},
@@ -25,13 +25,13 @@ inline FlatLayout some_buffers() {
   return FlatLayout({{"bn.running_mean", {5}}, {"bn.num_batches_tracked", {}}, {"bn.running_var", {5}}});
 }
 
-// What element `i`, in C order, of tensor `tensor` is in array `array`. No two are the same.
+// Element `i`, in row-major order, of tensor `tensor` in array `array`. All values differ.
 inline float value_of(std::size_t array, std::size_t tensor, std::size_t i) {
   return static_cast<float>(array) * 65536 + static_cast<float>(tensor) * 1024 + static_cast<float>(i) +
          0.25f;
 }
 
-// A tensor of the flat array, in C order, by index arithmetic.
+// A tensor of the flat array, in row-major order, by index arithmetic.
 inline std::size_t c_place(const TensorShape& tensor, std::size_t in_arena) {
   if (tensor.dims.size() != 4) return in_arena;
   const auto channels = static_cast<std::size_t>(tensor.dims[1]);
@@ -51,7 +51,7 @@ inline std::vector<float> flat_values(const FlatLayout& layout, std::size_t arra
           flat.begin() + static_cast<std::ptrdiff_t>(range.end)};
 }
 
-// Ranges that cut anywhere, the last ones empty where there is not enough.
+// Ranges with arbitrary boundaries; the last ones may be empty.
 inline std::vector<Range> cuts(std::uint64_t size, std::uint32_t servers) {
   std::vector<Range> ranges;
   std::uint64_t begin = 0;
@@ -73,7 +73,7 @@ inline std::vector<float> buffers_values(const FlatLayout& layout) {
   return flat;
 }
 
-// Writes a checkpoint, the servers one after the other, and returns its manifest.
+// Writes a checkpoint server by server and returns its manifest.
 inline checkpoint::Manifest write_checkpoint(const std::filesystem::path& folder, std::uint32_t servers,
                                              std::vector<std::string> state = {"exp_avg", "exp_avg_sq"},
                                              bool with_buffers = false, Version version = {7}) {

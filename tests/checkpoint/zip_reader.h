@@ -6,18 +6,18 @@
 #include <string>
 #include <vector>
 
-// Reads zip archives as PKWARE's note describes them, for tests; knows stored entries and zip64 only.
+// Reads zip archives by PKWARE's specification; supports stored entries and zip64 only.
 namespace capstan::testing {
 
 struct ZipEntry {
   std::string name;
   std::uint32_t crc = 0;
   std::uint64_t bytes = 0;
-  std::uint64_t data_at = 0;  // where its bytes begin
-  bool zip64 = false;         // its sizes or place are said in zip64
+  std::uint64_t data_at = 0;  // offset of its bytes
+  bool zip64 = false;         // its sizes or offset are in zip64
 };
 
-// `read(at, size)` gives bytes of the archive; `size` is the archive's.
+// `read(at, size)` returns bytes of the archive; `size` is the archive's.
 class ZipReader {
  public:
   using Read = std::function<std::string(std::uint64_t at, std::uint64_t size)>;
@@ -70,7 +70,7 @@ class ZipReader {
     out.bytes = number(at + 24, 4);
     const auto name = number(at + 28, 2), extra = number(at + 30, 2), comment = number(at + 32, 2);
     out.name = read_(at + 46, name);
-    auto field = at + 46 + name + 4;  // behind its id and size
+    auto field = at + 46 + name + 4;  // after its id and size
     const auto take = [&](std::uint64_t& value) {
       if (value != 0xffffffff) return;
       need(number(at + 46 + name, 2) == 1, "zip64 field");
@@ -87,7 +87,7 @@ class ZipReader {
     return out;
   }
 
-  // The head in front of the bytes says the same.
+  // The local header has the same values.
   void check_local(ZipEntry& out, std::uint64_t at) {
     need(number(at, 4) == 0x04034b50, "a local head");
     need((number(at + 6, 2) & ~0x0800u) == 0 && number(at + 8, 2) == 0, "stored, sizes known");

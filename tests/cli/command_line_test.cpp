@@ -21,7 +21,7 @@ using ::testing::StartsWith;
 using testing::TemporaryFolder;
 using testing::write_file;
 
-// A command with the fields of train, and flags of its own.
+// A command with the fields of train and flags of its own.
 struct Command {
   config::JobConfig job;
   std::uint64_t total_steps = 0;
@@ -45,7 +45,7 @@ struct Command {
   }
 };
 
-// The message of the UserError that these arguments are.
+// The message of the UserError that these arguments cause.
 std::string error(const Arguments& arguments) {
   try {
     const Command command(arguments);
@@ -74,7 +74,7 @@ class ConfigFile : public ::testing::Test {
 
 // ---- values ----
 
-TEST(CommandLine, TheNetworksOwnAreRead) {
+TEST(CommandLine, NetworkFlagsAreRead) {
   const Command none({});
   EXPECT_EQ(none.job.num_classes, 0u);
   EXPECT_EQ(none.job.init_seed, std::nullopt);
@@ -97,7 +97,7 @@ TEST(CommandLine, NumbersAreFiniteAndInTheirRange) {
   }
   const Command good({"--join-timeout=1e2", "--lr", "-1", "--momentum", ".5", "--eps=1e-8"});
   EXPECT_EQ(good.job.join_timeout, 100);
-  EXPECT_EQ(good.job.optimizer.lr, -1);  // wrong, but the optimizer's business
+  EXPECT_EQ(good.job.optimizer.lr, -1);  // wrong, but checked by the optimizer
   EXPECT_EQ(good.job.optimizer.momentum, 0.5);
   EXPECT_EQ(good.job.optimizer.eps, 1e-8);
 }
@@ -131,7 +131,7 @@ TEST(CommandLine, OneOfSeveralWordsNamesThem) {
   EXPECT_FALSE(Command({"--json", "--json=false"}).json);
 }
 
-TEST(CommandLine, EmptyAndMissingValuesTakeNoOtherArgument) {
+TEST(CommandLine, EmptyAndMissingValuesDoNotConsumeArguments) {
   EXPECT_EQ(error({"--listen", "", "--max-steps", "2"}), "--listen: is empty");
   EXPECT_EQ(error({"--listen=", "--max-steps", "2"}), "--listen: is empty");
   EXPECT_EQ(error({"--epochs="}), "--epochs: is empty");
@@ -149,7 +149,7 @@ TEST(CommandLine, TheLastOfEqualFlagsWins) {
   EXPECT_TRUE(twice.verbose);
 }
 
-// ---- words that are no flags ----
+// ---- words that are not flags ----
 
 TEST(CommandLine, UnknownWordsAreOneLine) {
   EXPECT_EQ(error({"--batchsize=3"}),
@@ -164,7 +164,7 @@ TEST(CommandLine, UnknownWordsAreOneLine) {
   EXPECT_THAT(error({"a\nb"}), Not(HasSubstr("\n")));
 }
 
-TEST(CommandLine, RequiredOnesAreAskedFor) {
+TEST(CommandLine, RequiredFlagsAreNamed) {
   std::string server;
   CommandLine line("try", "");
   line.add({.name = "server", .value = &server, .required = true});
@@ -172,7 +172,7 @@ TEST(CommandLine, RequiredOnesAreAskedFor) {
               ::testing::ThrowsMessage<UserError>("--server is required (see capstan try --help)"));
 }
 
-TEST(CommandLine, OneMayBeGivenWithoutItsName) {
+TEST(CommandLine, OneFlagMayBePositional) {
   std::filesystem::path path;
   bool json = false;
   CommandLine line("try", "");
@@ -197,7 +197,7 @@ TEST(CommandLine, AStrategysColonIsFollowedByItsOption) {
       command.job.validate();
       ADD_FAILURE() << name;
     } catch (const UserError& error) {
-      EXPECT_EQ(error.what(), "strategy \"" + name + ":\" names no option behind its colon");
+      EXPECT_EQ(error.what(), "strategy \"" + name + ":\": an option is missing after the colon");
     }
   }
 }
@@ -238,11 +238,11 @@ TEST_F(ConfigFile, IsOverriddenUnderAnotherNameOfCheckpointEvery) {
   EXPECT_EQ(every("checkpoint-every = \"5m\"\n", {"--eval_freq", "7"}), "7");
 }
 
-// A job's file serves every process of the job.
+// A job's file is for every process of the job.
 TEST_F(ConfigFile, MayNameFieldsOfOtherCommands) {
   const Command work(with("workers = 7\nepochs = 2\nstrategy = \"async\"\n"), config::kWork);
   EXPECT_EQ(work.job.epochs, 2u);
-  EXPECT_EQ(work.job.workers, 7u) << "threads follow from it";
+  EXPECT_EQ(work.job.workers, 7u) << "threads are derived from it";
   const auto of_work = [&](const Arguments& arguments) -> std::string {
     try {
       const Command command(arguments, config::kWork);
@@ -257,7 +257,7 @@ TEST_F(ConfigFile, MayNameFieldsOfOtherCommands) {
             at(1) + "workers: should be a whole number from 1 to 4096, not \"0\"");
 }
 
-// As bench data has threads of its own.
+// As bench data has its own flag for threads.
 TEST_F(ConfigFile, AFlagOfTheCommandHidesTheFieldOfItsName) {
   std::uint32_t own = 1;
   for (const bool before : {false, true}) {
@@ -289,7 +289,7 @@ TEST_F(ConfigFile, OfARunIsReadFirst) {
   EXPECT_EQ(job.seed, 700u);
 }
 
-TEST_F(ConfigFile, AndFlagsSayWhatIsGiven) {
+TEST_F(ConfigFile, AndFlagsRecordWhatIsGiven) {
   EXPECT_THAT(Command({}).job.given, ::testing::IsEmpty());
   EXPECT_THAT(Command(with("epochs = 15\nenable-gpu = true\n", {"--lr=1", "--json"})).job.given,
               ::testing::ElementsAre("device", "epochs", "lr"));
@@ -324,7 +324,7 @@ TEST_F(ConfigFile, ErrorsNameTheLine) {
             "--epochs two: should be a whole number from 1 to 1048576");
 }
 
-TEST_F(ConfigFile, IsARegularFileThatCanBeRead) {
+TEST_F(ConfigFile, MustBeAReadableRegularFile) {
   const auto missing = (folder_ / "nope.toml").string();
   EXPECT_EQ(error({"--config", missing}), missing + ": cannot be read: No such file or directory");
   EXPECT_EQ(error({"--config", "."}), ".: cannot be read: not a regular file");
@@ -375,8 +375,8 @@ TEST(Help, HasEveryFieldOfTheCommand) {
   }
 }
 
-// Types and ranges apart (tests/config has them): each is a flag of train's, and of what it may be.
-TEST(CommandLine, EveryFieldOfTrainIsOne) {
+// Each field is a flag of train and of its other commands; tests/config checks types and ranges.
+TEST(CommandLine, EveryFieldOfTrainIsAFlag) {
   config::JobConfig job;
   for (const auto& field : config::fields(job)) {
     if ((field.commands & config::kTrain) == 0) continue;

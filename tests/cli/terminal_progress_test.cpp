@@ -17,7 +17,7 @@ wire::WorkerRow worker(std::uint64_t steps, std::uint64_t samples, float loss = 
   return row;
 }
 
-// Two workers at step 25 of 100, two seconds after the begin.
+// Two workers at step 25 of 100, after two seconds.
 job::Progress quarter() {
   job::Progress p;
   p.status.version = {25};
@@ -39,7 +39,7 @@ struct Screen {
   std::string take() { return std::exchange(text, {}); }
 };
 
-TEST(TerminalProgress, WritesPlainLinesWhereThereIsNoTerminal) {
+TEST(TerminalProgress, WritesPlainLinesWithoutATerminal) {
   Screen screen;
   TerminalProgress shown({}, screen.write());
   shown.progress(quarter());
@@ -65,13 +65,13 @@ TEST(TerminalProgress, DrawsOverItsLinesOnATerminal) {
     shown.message("a line that stays");
     EXPECT_EQ(screen.take(), "\033[3A\033[Ja line that stays\n");
     shown.message("another");
-    EXPECT_EQ(screen.take(), "another\n") << "nothing is left to draw over";
+    EXPECT_EQ(screen.take(), "another\n") << "no lines are redrawn";
     shown.progress(quarter());
     screen.take();
     shown.progress(quarter());
     EXPECT_TRUE(screen.take().starts_with("\033[3A\033[J\033[?7l"));
   }
-  EXPECT_EQ(screen.take(), "\033[3A\033[J") << "the moving part goes at the end";
+  EXPECT_EQ(screen.take(), "\033[3A\033[J") << "the moving part is erased at the end";
 }
 
 TEST(TerminalProgress, ColorsTheBarOnly) {
@@ -81,7 +81,7 @@ TEST(TerminalProgress, ColorsTheBarOnly) {
   EXPECT_TRUE(screen.take().starts_with("\033[?7l\033[36m████░░░░░░░░░░░░\033[0m  25 %"));
 }
 
-TEST(TerminalProgress, RatesAreOfTheTimeSinceTheLast) {
+TEST(TerminalProgress, RatesCoverTheTimeSinceTheLastLine) {
   Screen screen;
   TerminalProgress shown({}, screen.write());
   auto p = quarter();
@@ -90,7 +90,7 @@ TEST(TerminalProgress, RatesAreOfTheTimeSinceTheLast) {
   p.at += std::chrono::milliseconds(500);
   p.status.workers[0].samples += 1000;
   shown.progress(p);
-  EXPECT_NE(screen.take().find("780 samples/s"), std::string::npos) << "a window is 0.9 s at least";
+  EXPECT_NE(screen.take().find("780 samples/s"), std::string::npos) << "a window is at least 0.9 s";
   p.at += std::chrono::milliseconds(500);
   p.status.workers[0].samples += 1000;
   shown.progress(p);
@@ -113,7 +113,7 @@ TEST(TerminalProgress, AWorkerThatReplacesALostOneCountsFromZero) {
             "  worker 1  step 24  loss 0.5000  100 samples/s  computing 75 %\n");
 }
 
-TEST(TerminalProgress, TellsWhatWorkersThatDoNotComputeDo) {
+TEST(TerminalProgress, ShowsTheStateOfIdleWorkers) {
   Screen screen;
   TerminalProgress shown({}, screen.write());
   auto p = quarter();
@@ -127,7 +127,7 @@ TEST(TerminalProgress, TellsWhatWorkersThatDoNotComputeDo) {
             "  worker 0  starting\n  worker 1  done\n  worker 2  lost\n");
 }
 
-TEST(TerminalProgress, ManyWorkersAreTooManyLines) {
+TEST(TerminalProgress, ManyWorkersAreSummarized) {
   auto p = quarter();
   p.status.workers.assign(17, worker(1, 32));
   const auto lines = [&](bool terminal) {
@@ -140,7 +140,7 @@ TEST(TerminalProgress, ManyWorkersAreTooManyLines) {
   EXPECT_EQ(lines(true), 17);
 }
 
-TEST(TerminalProgress, TimesAreHoursWhereTheyAreLong) {
+TEST(TerminalProgress, LongTimesAreHours) {
   auto p = quarter();
   const auto shown = [&](double seconds) {
     Screen screen;
@@ -164,7 +164,7 @@ TEST(TerminalProgress, LinesOfATerminalStayWithin80Columns) {
   EXPECT_LE(screen.take().find('\n'), 80u);
 }
 
-TEST(ProgressInterval, IsTheUsersOrSuitsTheTerminal) {
+TEST(ProgressInterval, IsTheUsersOrTheDefaultOfTheTerminal) {
   EXPECT_EQ(progress_interval(7, {true, true}), 7);
   EXPECT_EQ(progress_interval(0, {true, true}), 0.2);
   EXPECT_EQ(progress_interval(0, {}), 2);

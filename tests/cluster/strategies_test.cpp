@@ -162,7 +162,7 @@ TEST(Strategies, MistakesAreOneLine) {
       {{"--strategy=batch:9"}, "K may be at most 2"},
       {{"--strategy=backup:2"}, "leaves none of 2 workers"},
       {{"--strategy=easgd:2"}, "ALPHA must be"},
-      {{"--switch=5=local-sgd"}, "workers train by themselves"},
+      {{"--switch=5=local-sgd"}, "local-sgd:10 uses local steps"},
       {{"--switch=async"}, "must be STEP=STRATEGY"},
       {{"--strategy=single", "--switch=5=async"}, "strategy single has no other"},
       {{"--slow-worker=7:3x"}, "with a rank below 2"},
@@ -171,7 +171,8 @@ TEST(Strategies, MistakesAreOneLine) {
       {{"--strategy=fc*=async"}, "groups need a default"},
       {{"--strategy=default=sync,fc*=asink"}, "did you mean async?"},
       {{"--strategy=default=sync,fc*=local-sgd"}, "local-sgd is for a whole model"},
-      {{"--strategy=default=sync,fc*=async", "--switch=5=async"}, "keep their strategies to the end"},
+      {{"--strategy=default=sync,fc*=async", "--switch=5=async"},
+       "cannot be combined with groups of tensors"},
   };
   for (const auto& [flags, says] : wrong) {
     const Folder folder;

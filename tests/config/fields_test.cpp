@@ -26,8 +26,8 @@ using ::testing::Not;
 using testing::TemporaryFolder;
 using testing::write_file;
 
-// A value of each field that is not its default, and what else must be set for it to be right. The rule is
-// docs/checkpoints.md's. A new field needs a line here.
+// A value of each field that is not its default, what else must be set for it to be valid, and its rule on
+// resume (docs/checkpoints.md). A new field needs a line here.
 struct Example {
   const char* value;
   OnResume rule;
@@ -115,7 +115,7 @@ JobConfig beside(const Example& example) {
   return config;
 }
 
-// What a reader of TOML sees, as text.
+// The values as a TOML parser reads them, as text.
 std::string toml_text(const toml::node_view<const toml::node>& node) {
   if (const auto v = node.value_exact<std::string>()) return *v;
   if (const auto v = node.value_exact<bool>()) return *v ? "true" : "false";
@@ -143,7 +143,7 @@ TEST(Fields, EachHasAnExampleHelpAndACommand) {
   EXPECT_THAT(left, IsEmpty());
 }
 
-TEST(Fields, EachComesBackFromItsFile) {
+TEST(Fields, EachRoundTripsThroughAFile) {
   for (const auto& [name, example] : examples()) {
     SCOPED_TRACE(name);
     auto config = beside(example);
@@ -153,7 +153,7 @@ TEST(Fields, EachComesBackFromItsFile) {
     const auto text = config.to_toml();
     const auto table = toml::parse(text);
     if (example.rule == OnResume::kNotCompared) {
-      EXPECT_FALSE(table.contains(name)) << "of a process, not of the job";
+      EXPECT_FALSE(table.contains(name)) << "belongs to a process, not to the job";
       continue;
     }
     EXPECT_EQ(toml_text(std::as_const(table)[name]), example.value);
@@ -213,7 +213,7 @@ TEST(TomlFile, KeepsDerivedValuesApart) {
   auto back = read(config.to_toml());
   EXPECT_EQ(back.optimizer.lr, std::nullopt);
   EXPECT_THAT(back.given, Not(Contains("lr")));
-  back.workers = 2;  // what follows from it, follows
+  back.workers = 2;  // derived values follow
   EXPECT_EQ(back.resolved().optimizer.lr, 0.01);
 }
 
@@ -225,7 +225,7 @@ TEST(TomlFile, HasAbsolutePaths) {
   EXPECT_THAT(differences(read(config.to_toml()), config), IsEmpty());
 }
 
-// Written by version 0.1.0 at e813412, which had every value resolved, and no table.
+// Written by version 0.1.0 at e813412, which wrote every derived value, without a separate table.
 constexpr const char* kOldFile = R"(network = 'lenet'
 dataset = 'digits'
 augment = 'auto'
@@ -267,7 +267,7 @@ TEST(TomlFile, ReadsThatOfAnEarlierVersion) {
   EXPECT_EQ(config.listen, "127.0.0.1:0");
   const auto options = config.optimizer.options();
   EXPECT_EQ(options.kind, optimizer::Kind::kAdamW);
-  EXPECT_EQ(options.weight_decay, 0) << "as it was trained, not as it would be now";
+  EXPECT_EQ(options.weight_decay, 0) << "the value of the run, not today's default";
 }
 
 TEST(TomlFile, NamesWhatIsUnknownOrWrongByItsLine) {
@@ -290,13 +290,13 @@ TEST(TomlFile, NamesWhatIsUnknownOrWrongByItsLine) {
             file + ":1: epochs: should be a whole number from 1 to 1048576, not \"0\"");
 }
 
-// ---- what a run that goes on would change ----
+// ---- changes of a resumed run ----
 
 TEST(Differences, DerivedValuesAreNone) {
   JobConfig before;
   before.strategy = "async";
   auto now = before;
-  now.workers = 4;  // so another learning rate, and other threads
+  now.workers = 4;  // so the learning rate and the threads differ
   const auto found = differences(before, now);
   ASSERT_EQ(found.size(), 1u);
   EXPECT_EQ(found[0].name, "workers");
@@ -306,7 +306,7 @@ TEST(Differences, DerivedValuesAreNone) {
 
 TEST(Differences, AValueIsComparedWithWhatTheOtherSideDerives) {
   JobConfig before, now;
-  now.optimizer.lr = 0.02;  // sgd's own
+  now.optimizer.lr = 0.02;  // sgd's default
   EXPECT_THAT(differences(before, now), IsEmpty());
   EXPECT_THAT(differences(now, before), IsEmpty());
   now.optimizer.lr = 0.5;
@@ -319,7 +319,7 @@ TEST(Differences, AValueIsComparedWithWhatTheOtherSideDerives) {
   EXPECT_FALSE(differences(now, before)[0].given);
 }
 
-// Its values are all resolved, but they are the same.
+// All derived values are given, but they are the same.
 TEST(Differences, ARunOfAnEarlierVersionIsTheSameJob) {
   JobConfig now;
   now.strategy = "diloco";
@@ -330,7 +330,7 @@ TEST(Differences, ARunOfAnEarlierVersionIsTheSameJob) {
   std::vector<std::string> names;
   for (const auto& difference : differences(read(kOldFile), now))
     if (difference.rule != OnResume::kMayDiffer) names.push_back(difference.name);
-  EXPECT_THAT(names, ::testing::ElementsAre("weight-decay")) << "adamw decays now";
+  EXPECT_THAT(names, ::testing::ElementsAre("weight-decay")) << "adamw has weight decay now";
 }
 
 }  // namespace

@@ -31,7 +31,7 @@ TEST(JobConfig, OptionsOfAnotherOptimizerAreRefused) {
             "--beta1 is an option of adam and adamw, not of optimizer sgd");
   EXPECT_EQ(refused("adagrad", [](OptimizerConfig& c) { c.nesterov = true; }),
             "--nesterov is an option of sgd, not of optimizer adagrad");
-  EXPECT_EQ(refused("adamw", [](OptimizerConfig& c) { c.momentum = 0; }), "") << "as files have it";
+  EXPECT_EQ(refused("adamw", [](OptimizerConfig& c) { c.momentum = 0; }), "") << "as in files";
 }
 
 TEST(JobConfig, SlowWorkersAreNamedByRank) {
@@ -66,7 +66,7 @@ TEST(JobConfig, AnUpdateOfSomeWorkersHasThatShareOfTheUsualLearningRate) {
   EXPECT_EQ(rate("async"), 0.005);
   EXPECT_EQ(rate("batch:2"), 0.01);
   EXPECT_EQ(rate("local-sgd"), 0.02);
-  EXPECT_EQ(rate("default=sync,fc*=batch:2"), 0.01) << "of groups the smallest";
+  EXPECT_EQ(rate("default=sync,fc*=batch:2"), 0.01) << "the smallest of the groups";
   EXPECT_EQ(rate("default=batch:2,fc*=sync,b=async"), 0.005);
   JobConfig config;
   config.strategy = "diloco";
@@ -74,11 +74,11 @@ TEST(JobConfig, AnUpdateOfSomeWorkersHasThatShareOfTheUsualLearningRate) {
   EXPECT_EQ(config.optimizer.options().kind, optimizer::Kind::kAdamW);
   EXPECT_EQ(config.optimizer.options().lr, 1e-3);
   config.optimizer.lr = 0.5;
-  EXPECT_EQ(config.optimizer.options().lr, 0.5) << "what the user says, counts";
+  EXPECT_EQ(config.optimizer.options().lr, 0.5) << "the user's value";
 }
 
-// TOML's numbers end at 2^63 - 1.
-TEST(JobConfig, ASeedThatAFileCannotHoldIsRefused) {
+// TOML's largest number is 2^63 - 1.
+TEST(JobConfig, ASeedTooLargeForAFileIsRejected) {
   JobConfig config;
   config.seed = std::uint64_t{1} << 63;
   EXPECT_THROW(config.validate(), UserError);
@@ -86,9 +86,9 @@ TEST(JobConfig, ASeedThatAFileCannotHoldIsRefused) {
   EXPECT_NO_THROW(config.validate());
 }
 
-// The documented defaults of PyTorch 2, torch.optim.SGD, Adam, AdamW, Adagrad and RMSprop, as a user gets
-// them who names an optimizer and nothing else; two are our own: sgd's momentum, and its learning rate, which
-// has no default there.
+// The documented defaults of PyTorch 2 (torch.optim.SGD, Adam, AdamW, Adagrad and RMSprop) for a user who
+// gives only the optimizer. Two are Capstan's: sgd's momentum, and its learning rate, which has no default in
+// PyTorch.
 TEST(JobConfig, AnOptimizerHasPyTorchsDefaults) {
   struct Expected {
     const char* optimizer;

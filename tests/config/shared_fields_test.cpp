@@ -1,4 +1,4 @@
-// What all workers of a job have in common, and how a member that was told otherwise is refused.
+// The options that all workers of a job share, and the rejection of members that contradict them.
 
 #include "capstan/config/shared_fields.h"
 
@@ -25,7 +25,7 @@ TEST(SharedFields, AreThoseOfTheJobAndNotOfAProcess) {
                                                    "listen", "join-timeout", "evaluator", "log-interval"));
 }
 
-TEST(SharedFields, AMemberTakesTheJobsAndKeepsItsOwn) {
+TEST(SharedFields, AMemberTakesSharedFieldsAndKeepsItsOwn) {
   JobConfig job;
   job.network = "mlp";
   job.dataset = "synthetic:1x8x8:4:100";
@@ -49,7 +49,7 @@ TEST(SharedFields, AMemberTakesTheJobsAndKeepsItsOwn) {
   EXPECT_EQ(member.threads, 2u);
 }
 
-TEST(SharedFields, WhatAMemberWasNotToldContradictsNothing) {
+TEST(SharedFields, UnsetFieldsDoNotContradict) {
   JobConfig job, member;
   job.epochs = 99;
   EXPECT_EQ(given_text(member), "");
@@ -85,7 +85,7 @@ TEST(SharedFields, DefaultsOfTheJobAreComparedToo) {
   EXPECT_EQ(contradictions(job_text(job), given_text(member)), "--lr 0.1: the job has 0.001");
 }
 
-TEST(SharedFields, TextOfAPeerIsCheckedLikeAnyInput) {
+TEST(SharedFields, TextFromAPeerIsValidated) {
   const auto job = job_text({});
   EXPECT_THROW(contradictions(job, "epochs = 'many'"), UserError);
   EXPECT_THROW(contradictions(job, "no such = 1"), UserError);

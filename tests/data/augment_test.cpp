@@ -23,7 +23,7 @@ void for_each_draw(Draw draw) {
   }
 }
 
-TEST(Augment, IsSpelledAsItsFlag) {
+TEST(Augment, IsParsedFromItsFlag) {
   EXPECT_EQ(parse_augment("auto"), Augment::kAuto);
   EXPECT_EQ(parse_augment("none"), Augment::kNone);
   EXPECT_EQ(parse_augment("crop-flip"), Augment::kCropFlip);
@@ -32,7 +32,7 @@ TEST(Augment, IsSpelledAsItsFlag) {
               testing::ThrowsMessage<UserError>(testing::HasSubstr("auto, none, crop-flip or resized-crop")));
 }
 
-TEST(Augment, RandomNumbersFollowSeedEpochAndSample) {
+TEST(Augment, RandomNumbersDependOnSeedEpochAndSample) {
   std::set<std::uint64_t> seen;
   for (std::uint64_t seed : {1, 2})
     for (std::uint64_t epoch : {0, 1, 2})
@@ -50,7 +50,8 @@ TEST(Augment, ShiftsAreEvenlySpreadAndMirrorHalf) {
     const auto shift = draw_shift(random);
     ++right[shift.right], ++down[shift.down], mirrored += shift.mirrored;
   });
-  // Of n draws with probability p, the count is off by more than five deviations once in two million times.
+  // The count of n draws with probability p differs by more than five standard deviations once in two million
+  // times.
   const auto expect_share = [](int count, double p) {
     EXPECT_NEAR(count, kDraws * p, 5 * std::sqrt(kDraws * p * (1 - p)));
   };
@@ -60,7 +61,7 @@ TEST(Augment, ShiftsAreEvenlySpreadAndMirrorHalf) {
   expect_share(mirrored, 0.5);
 }
 
-TEST(Augment, ResizedCropsHaveTheAreasAndShapesAskedForAnywhereInTheImage) {
+TEST(Augment, ResizedCropsHaveTheRightAreasShapesAndPositions) {
   constexpr std::int64_t kWidth = 500, kHeight = 375;
   int mirrored = 0, small = 0, wide = 0, touching_left = 0;
   double areas = 0, middles = 0, most_ratio = 0, least_ratio = 10, most_area = 0, least_area = 1;
@@ -92,7 +93,7 @@ TEST(Augment, ResizedCropsHaveTheAreasAndShapesAskedForAnywhereInTheImage) {
   EXPECT_GT(wide, kDraws / 2);
 }
 
-TEST(Augment, AnImageThatNoShapeFitsShowsItsMiddle) {
+TEST(Augment, AnExtremeAspectRatioUsesTheCentreCrop) {
   auto random = random_for(1, 1, 1);
   EXPECT_EQ(draw_resized_crop(random, 1000, 30).part, (Rect{480, 0, 40, 30}));
   EXPECT_EQ(draw_resized_crop(random, 30, 1000).part, (Rect{0, 480, 30, 40}));

@@ -15,12 +15,12 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
 
-// Channel c of pixel p of an image: red counts up, green counts down, blue is the image's own.
+// Channel c of pixel p of an image: red counts up, green counts down, blue identifies the image.
 char level(int image, int c, int p) {
   return static_cast<char>(c == 0 ? p : c == 1 ? -p : 10 * image);
 }
 
-// As the dataset's page describes it: the label, or two, then 1,024 bytes of red, of green, of blue.
+// By the dataset's description: one or two labels, then 1,024 bytes each of red, green and blue.
 std::string record(const std::string& labels, int image) {
   auto bytes = labels;
   for (int c = 0; c < 3; ++c)
@@ -57,7 +57,7 @@ TEST(Cifar, ReadsTheTenClassesInTheFilesOrder) {
                   static_cast<std::uint8_t>(level(i + 2, c, p)));
 }
 
-TEST(Cifar, OfTwoLabelsTheFineOneCounts) {
+TEST(Cifar, UsesTheFineLabel) {
   const TemporaryFolder folder;
   write_file(folder / "train.bin", record(label(19) + label(99), 1) + record(label(3) + label(42), 2));
   write_file(folder / "test.bin", record(label(0) + label(7), 3));
@@ -68,7 +68,7 @@ TEST(Cifar, OfTwoLabelsTheFineOneCounts) {
   EXPECT_EQ(test.image(0)[2], 30);
 }
 
-TEST(Cifar, IsFoundWhereItWasUnpackedAndNormalisedByItsChannels) {
+TEST(Cifar, IsFoundWhereItWasUnpackedAndNormalisedPerChannel) {
   const TemporaryFolder folder;
   write_cifar10(folder / "cifar10/cifar-10-batches-bin");
   for (const auto& data_dir : {folder.path(), folder / "cifar10", folder / "cifar10/cifar-10-batches-bin"}) {
@@ -97,14 +97,14 @@ TEST(Cifar, RefusesBadFilesByName) {
   write_file(folder / "test_batch.bin", record(label(10), 0));
   expect_error("test_batch.bin", "label 10 of image 0 is not one of 0 to 9");
   write_file(folder / "test_batch.bin", record(label(1), 0) + "x");
-  expect_error("test_batch.bin", "3074 bytes are no whole number of images of 3073 bytes");
+  expect_error("test_batch.bin", "3074 bytes are not a whole number of images of 3073 bytes");
   write_file(folder / "test_batch.bin", "");
   expect_error("test_batch.bin", "0 bytes");
   std::filesystem::remove(folder / "data_batch_4.bin");
   expect_error("data_batch_4.bin", "cannot open");
 }
 
-TEST(Cifar, AMissingFolderIsAnsweredWithWhereItWasLookedForAndHowToFetchIt) {
+TEST(Cifar, AMissingFolderIsAnErrorWithTheSearchedFoldersAndTheRemedy) {
   EXPECT_THAT(
       [] {
         load({"cifar100", "/no/such", 1});

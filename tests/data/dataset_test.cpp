@@ -14,7 +14,7 @@ using testing::HasSubstr;
 using testing::Not;
 using testing::ThrowsMessage;
 
-TEST(Dataset, AnUnknownNameIsAnsweredWithTheKnownOnesAndTheNearest) {
+TEST(Dataset, AnUnknownNameIsAnErrorWithTheKnownNames) {
   EXPECT_THAT(
       [] {
         load({"minst", "", 1});

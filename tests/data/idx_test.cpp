@@ -52,7 +52,7 @@ Bytes gzipped(const Bytes& plain) {
   return out;
 }
 
-// A folder with a small, good MNIST: 3 training and 2 test images.
+// A folder with a small, valid MNIST: 3 training and 2 test images.
 class Mnist : public testing::Test {
  protected:
   void SetUp() override {
@@ -89,7 +89,7 @@ TEST_F(Mnist, ReadsWhatIsWritten) {
   EXPECT_EQ(mnist.train.levels, std::vector{kLevels});
 }
 
-TEST_F(Mnist, IsNormalisedByItsOwnAndFashionByOthers) {
+TEST_F(Mnist, AndFashionMnistAreNormalisedByTheirOwnLevels) {
   const auto level_of = [&](const char* name, const fs::path& data_dir) {
     const auto dataset = data::load({name, data_dir.string(), 1});
     EXPECT_TRUE(dataset.train->is_immediate());
@@ -136,7 +136,8 @@ TEST_F(Mnist, AMissingFileIsNamedWithItsFolderAndTheFlag) {
 
 TEST_F(Mnist, RefusesAWrongMagic) {
   write("train-images-idx3-ubyte", labels({9, 0, 5}));
-  expect_error("train-images-idx3-ubyte", "is no IDX file of images (magic 0x00000801, expected 0x00000803)");
+  expect_error("train-images-idx3-ubyte",
+               "is not an IDX file of images (magic 0x00000801, expected 0x00000803)");
 }
 
 TEST_F(Mnist, RefusesOtherImageSizes) {
@@ -149,7 +150,7 @@ TEST_F(Mnist, RefusesCountsThatDiffer) {
   expect_error("train-labels-idx1-ubyte", "4 labels for the 3 images");
 }
 
-TEST_F(Mnist, RefusesAnAbsurdCountWithoutTakingMemoryForIt) {
+TEST_F(Mnist, RejectsAHugeCountWithoutAllocating) {
   auto bytes = images(3, 0);
   bytes.replace(4, 4, big_endian(0xffffffff));
   write("train-images-idx3-ubyte", bytes);
@@ -190,7 +191,7 @@ TEST_F(Mnist, RefusesDamagedGzip) {
 }
 
 // Written by tests/reference/make_idx.py, with Python's gzip.
-TEST(IdxFiles, OfAnotherWriterAreReadWhole) {
+TEST(IdxFiles, OfAnotherWriterAreReadCompletely) {
   const auto dataset = load_idx(fs::path(CAPSTAN_SOURCE_DIR) / "tests/reference/idx", kLevels);
   const auto expect_split = [](const Split& split, std::size_t count, std::size_t first) {
     ASSERT_EQ(split.count(), count);

@@ -87,12 +87,12 @@ TEST_F(ImageFolder, ListsClassesAndFilesInOrder) {
   EXPECT_THAT(labels, ElementsAre(0, 0, 0, 1, 1, 2));
 }
 
-TEST_F(ImageFolder, ShowsTestImagesAsTorchvisionDoes) {
+TEST_F(ImageFolder, RendersTestImagesAsTorchvisionDoes) {
   const auto reference =
       nlohmann::json::parse(std::ifstream(CAPSTAN_SOURCE_DIR "/tests/reference/pictures.json"));
   const double mean[] = {0.485, 0.456, 0.406}, deviation[] = {0.229, 0.224, 0.225};
   for (const auto& [name, pixels] : reference.at("middle").items()) {
-    put("val/cat/c.png", name);  // the ending does not matter, the contents do
+    put("val/cat/c.png", name);  // the contents determine the format, not the file name
     const auto image = rendered(*load(options()).test, 2, 0);
     double off = 0;
     for (std::size_t i = 0; i < image.size(); ++i)
@@ -101,7 +101,7 @@ TEST_F(ImageFolder, ShowsTestImagesAsTorchvisionDoes) {
   }
 }
 
-TEST_F(ImageFolder, TrainingImagesDependOnSeedEpochAndSampleAlone) {
+TEST_F(ImageFolder, TrainingImagesDependOnSeedEpochAndSampleOnly) {
   const auto dataset = load(options());
   const auto& train = *dataset.train;
   std::vector<std::vector<float>> expected;
@@ -133,7 +133,7 @@ TEST_F(ImageFolder, TrainingImagesDependOnSeedEpochAndSampleAlone) {
   }
 }
 
-TEST_F(ImageFolder, WithoutAugmentationTrainingImagesAreShownAsTestImages) {
+TEST_F(ImageFolder, WithoutAugmentationTrainingImagesAreRenderedAsTestImages) {
   put("train/cat/palette.png", "grey16.png");
   auto plain = options();
   plain.augment = Augment::kNone;
@@ -144,7 +144,7 @@ TEST_F(ImageFolder, WithoutAugmentationTrainingImagesAreShownAsTestImages) {
 
 TEST_F(ImageFolder, ReplacesAnUnreadableImageByTheNextOfItsClass) {
   auto plain = options();
-  plain.augment = Augment::kNone;  // every image shows most of itself, so that damage is met
+  plain.augment = Augment::kNone;  // without crops, so that most of the image is decoded and damage is found
   const auto whole = load(plain);
   const auto next = rendered(*whole.train, 4, 0), first = rendered(*whole.train, 0, 0);
   truncate("train/bee/photo.JPG");
@@ -152,7 +152,7 @@ TEST_F(ImageFolder, ReplacesAnUnreadableImageByTheNextOfItsClass) {
   write_file(folder_ / "train/ant/upright.jpeg", "GIF89a, says the file");
   const auto dataset = load(plain);
   EXPECT_EQ(rendered(*dataset.train, 3, 0), next);
-  EXPECT_EQ(rendered(*dataset.train, 1, 0), first) << "after the last of a class comes its first";
+  EXPECT_EQ(rendered(*dataset.train, 1, 0), first) << "the first of a class follows its last";
   EXPECT_EQ(dataset.train->label(3), 1);
   EXPECT_EQ(rendered(*dataset.train, 3, 0), next);
   const auto unreadable = dataset.train->unreadable();
@@ -160,7 +160,7 @@ TEST_F(ImageFolder, ReplacesAnUnreadableImageByTheNextOfItsClass) {
   EXPECT_THAT(unreadable.first, AllOf(HasSubstr("progressive.jpg"), HasSubstr("is empty")));
 }
 
-TEST_F(ImageFolder, IsStrictWhereAskedTo) {
+TEST_F(ImageFolder, IsStrictOnRequest) {
   truncate("train/bee/rgb.png");
   auto strict = options();
   strict.strict = true;
@@ -181,7 +181,7 @@ TEST_F(ImageFolder, AClassOfUnreadableImagesIsAnError) {
 
 TEST_F(ImageFolder, RefusesAnEmptyClassByName) {
   fs::remove(folder_ / "val/bee/b.jpg");
-  expect_error("val/bee", "no image of this class");
+  expect_error("val/bee", "contains no images");
 }
 
 TEST_F(ImageFolder, RefusesClassesThatDiffer) {
@@ -192,18 +192,18 @@ TEST_F(ImageFolder, RefusesClassesThatDiffer) {
   expect_error("train", "has no class dog, which");
 }
 
-TEST_F(ImageFolder, TakesTestForValAndRefusesNeither) {
+TEST_F(ImageFolder, AcceptsTestForValAndRequiresOne) {
   fs::rename(folder_ / "val", folder_ / "test");
   EXPECT_EQ(load(options()).test->count(), 3u);
   fs::remove_all(folder_ / "test");
   expect_error("", "neither val nor test");
 }
 
-TEST_F(ImageFolder, RefusesWhatIsNoImageFolder) {
+TEST_F(ImageFolder, RejectsAFolderWithoutClasses) {
   fs::remove_all(folder_ / "train");
   expect_error("", "there is no train");
   fs::create_directories(folder_ / "train");
-  expect_error("train", "there is no folder in it");
+  expect_error("train", "contains no folders");
 }
 
 TEST_F(ImageFolder, AnAugmentationForOtherImagesIsRefused) {
@@ -215,7 +215,7 @@ TEST_F(ImageFolder, AnAugmentationForOtherImagesIsRefused) {
   EXPECT_THAT([&] { load(digits); }, ThrowsMessage<UserError>(HasSubstr("auto, none or crop-flip")));
   digits.augment = Augment::kAuto;
   digits.image_size = 32;
-  EXPECT_THAT([&] { load(digits); }, ThrowsMessage<UserError>(HasSubstr("digits's images are 28x28")));
+  EXPECT_THAT([&] { load(digits); }, ThrowsMessage<UserError>(HasSubstr("those of digits are 28x28")));
 }
 
 TEST_F(ImageFolder, ImagenetteIsFoundInItsFolder) {

@@ -29,8 +29,7 @@ std::vector<float> rendered(const ImageSource& source, std::size_t sample, std::
   return out;
 }
 
-// The definition: a frame of 4 black pixels around the image, a part of the image's size cut out of that,
-// then mirrored, then normalised.
+// The definition: pad the image with 4 black pixels, crop to the image's size, mirror, normalise.
 std::vector<float> cut_and_mirrored(const Split& split, std::size_t sample, const Shift& shift) {
   std::vector<std::vector<int>> framed(kHeight + 8, std::vector<int>((kWidth + 8) * kChannels, 0));
   for (std::int64_t y = 0; y < kHeight; ++y)
@@ -52,7 +51,7 @@ std::vector<float> cut_and_mirrored(const Split& split, std::size_t sample, cons
   return out;
 }
 
-TEST(MemorySource, ShowsImagesAsTheyAre) {
+TEST(MemorySource, RendersImagesUnchanged) {
   const auto split = some_images(7);
   const MemorySource source(split);
   EXPECT_TRUE(source.is_immediate());
@@ -62,7 +61,7 @@ TEST(MemorySource, ShowsImagesAsTheyAre) {
     EXPECT_EQ(rendered(source, 5, epoch), cut_and_mirrored(split, 5, {}));
 }
 
-TEST(MemorySource, CutsAndMirrorsOutOfABlackFrame) {
+TEST(MemorySource, ShiftsWithBlackBordersAndMirrors) {
   const auto split = some_images(50);
   const auto source = MemorySource::crop_flip(split, 9);
   EXPECT_FALSE(source->is_immediate());

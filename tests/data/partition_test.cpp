@@ -28,7 +28,7 @@ void for_many(Body body) {
   }
 }
 
-// What all workers see in one step, in rank order.
+// The samples of all workers in one step, in rank order.
 Indices all_workers(const Partition& partition, std::uint64_t seed, std::uint64_t epoch, std::uint64_t step) {
   Indices seen;
   for (std::uint64_t rank = 0; rank < partition.workers; ++rank) {
@@ -39,7 +39,7 @@ Indices all_workers(const Partition& partition, std::uint64_t seed, std::uint64_
   return seen;
 }
 
-TEST(Partition, EverySampleComesExactlyOncePerEpoch) {
+TEST(Partition, EverySampleIsUsedExactlyOncePerEpoch) {
   for_many([](const Partition& partition) {
     Indices seen;
     for (std::uint64_t step = 0; step < partition.steps_per_epoch(); ++step) {
@@ -53,7 +53,7 @@ TEST(Partition, EverySampleComesExactlyOncePerEpoch) {
   });
 }
 
-TEST(Partition, WorkersTogetherSeeWhatOneWorkerWithTheGlobalBatchSees) {
+TEST(Partition, WorkersTogetherUseTheSamplesOfOneGlobalBatch) {
   for_many([](const Partition& partition) {
     const Partition one{partition.samples, 1, partition.workers * partition.batch};
     ASSERT_EQ(partition.steps_per_epoch(), one.steps_per_epoch());
@@ -63,7 +63,7 @@ TEST(Partition, WorkersTogetherSeeWhatOneWorkerWithTheGlobalBatchSees) {
   });
 }
 
-TEST(Partition, AWholeBatchIsTheSameForAllAndAPartialOneDiffersByOneAtMost) {
+TEST(Partition, FullBatchesAreEqualAndPartialOnesDifferByAtMostOne) {
   for_many([](const Partition& partition) {
     for (std::uint64_t step = 0; step < partition.steps_per_epoch(); ++step) {
       std::uint64_t least = partition.batch, most = 0;
@@ -85,15 +85,15 @@ TEST(Partition, StepsAreRoundedUp) {
   EXPECT_EQ((Partition{129, 2, 32}.steps_per_epoch()), 3u);
 }
 
-TEST(Partition, TheOrderFollowsSeedAndEpochAndNothingElse) {
+TEST(Partition, TheOrderDependsOnSeedAndEpochOnly) {
   const auto order = epoch_order(1000, 1, 0);
   EXPECT_EQ(order, epoch_order(1000, 1, 0));
   EXPECT_NE(order, epoch_order(1000, 1, 1));
   EXPECT_NE(order, epoch_order(1000, 2, 0));
 }
 
-// Over many epochs each sample stands equally often at each place: chi-square with 5·5 = 25 degrees of
-// freedom (6x6 table with fixed margins) exceeds 60 by chance once in 10,000 seeds, and the seed is fixed.
+// Over many epochs each sample is equally often at each position: chi-square with 5·5 = 25 degrees of freedom
+// (6x6 table with fixed margins) exceeds 60 by chance for one seed in 10,000, and the seed is fixed.
 TEST(Partition, TheOrderIsUniform) {
   constexpr int kEpochs = 6000, kPlaces = 6;
   double counts[kPlaces][kPlaces] = {};
@@ -109,7 +109,7 @@ TEST(Partition, TheOrderIsUniform) {
   EXPECT_LT(chi_square, 60);
 }
 
-TEST(Sampler, FollowsTheEpochAskedForInAnyOrder) {
+TEST(Sampler, ServesEpochsInAnyOrder) {
   const Partition partition{100, 2, 8};
   Sampler sampler(partition, 1, 4);
   for (const std::uint64_t epoch : {0, 1, 0, 7}) {
@@ -122,9 +122,9 @@ TEST(Sampler, FollowsTheEpochAskedForInAnyOrder) {
   }
 }
 
-// ---- going on after an interruption ----
+// ---- resuming ----
 
-TEST(Sampler, GoesOnExactlyWhereAllWorkersStopped) {
+TEST(Sampler, ResumesExactlyWhereAllWorkersStopped) {
   for_many([](const Partition& partition) {
     const std::uint64_t stopped = partition.steps_per_epoch() + partition.steps_per_epoch() / 2;
     for (std::uint64_t rank = 0; rank < partition.workers; ++rank) {
@@ -142,7 +142,7 @@ TEST(Sampler, GoesOnExactlyWhereAllWorkersStopped) {
   });
 }
 
-// Takes `steps` steps of each worker, as a segment without order among its workers would.
+// The samples of `steps` steps of each worker, in any order among workers.
 void walk(const std::vector<DataSegment>& earlier, const DataSegment& segment, std::uint64_t samples,
           std::vector<Indices>& seen_by_epoch) {
   for (std::uint64_t rank = 0; rank < segment.workers(); ++rank) {
@@ -156,7 +156,7 @@ void walk(const std::vector<DataSegment>& earlier, const DataSegment& segment, s
   }
 }
 
-TEST(Sampler, EverySampleComesOnceAlsoWhereWorkersStoppedApartAndOthersWentOn) {
+TEST(Sampler, ResumesWithEverySampleOnceAfterWorkersStoppedAtDifferentSteps) {
   constexpr std::uint64_t kEpochs = 5;
   Random random(77);
   for (int round = 0; round < 200; ++round) {
@@ -167,7 +167,7 @@ TEST(Sampler, EverySampleComesOnceAlsoWhereWorkersStoppedApartAndOthersWentOn) {
     for (int i = 0; i < 3; ++i) {
       DataSegment segment{1 + random.below(20), std::vector<std::uint64_t>(1 + random.below(4))};
       const Sampler left({samples, segment.workers(), segment.batch}, 0, 8, segments);
-      // The last segment goes to the end, the others stop anywhere, each worker for itself.
+      // The last segment runs to the end; in the others each worker stops at a random step.
       for (auto& steps : segment.steps)
         steps = i == 2 ? left.total_steps(kEpochs) : random.below(left.total_steps(kEpochs) + 1);
       walk(segments, segment, samples, seen);
@@ -183,7 +183,7 @@ TEST(Sampler, EverySampleComesOnceAlsoWhereWorkersStoppedApartAndOthersWentOn) {
   }
 }
 
-TEST(Partition, SaysHowAnUnevenEpochEnds) {
+TEST(Partition, DescribesAnUnevenEpoch) {
   EXPECT_EQ(describe_uneven({1437, 2, 32}),
             "1,437 samples ÷ (2 × 32): 23 steps per epoch, the last with 29 samples");
   EXPECT_EQ(describe_uneven({1'281'167, 8, 32}),

@@ -20,7 +20,7 @@ using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
 
 const std::string kFolder = CAPSTAN_SOURCE_DIR "/tests/reference/pictures/";
-constexpr Normalisation kLevels = {{1, 1, 1}, {0, 0, 0}};  // leaves levels as they are
+constexpr Normalisation kLevels = {{1, 1, 1}, {0, 0, 0}};  // identity
 
 std::vector<std::uint8_t> file_bytes(const std::string& name) {
   const auto text = capstan::testing::contents(kFolder + name);
@@ -75,11 +75,11 @@ TEST(Picture, PartsAreDecodedAndScaledAsPilDoes) {
     const auto p = expected.at("part").get<std::vector<std::int64_t>>();
     const Rect part{p[0], p[1], p[2], p[3]};
     const bool mirrored = expected.at("mirrored").get<bool>();
-    // In full, only PIL's rounding to whole levels after each pass is between us.
+    // At full size the only difference is PIL's rounding to whole levels after each pass.
     const auto full = difference(shown(name, part, mirrored, side, 1), expected.at("pixels"));
     EXPECT_LT(full.mean, 0.5) << name << " " << expected.at("part");
     EXPECT_LT(full.most, 2) << name << " " << expected.at("part");
-    // Scaled down as far as the part allows, another filter takes out what is too fine.
+    // Scaled down while decoding, the filter differs.
     const double reduction =
         static_cast<double>(std::min(part.width, part.height)) / static_cast<double>(side);
     const auto reduced = difference(shown(name, part, mirrored, side, reduction), expected.at("pixels"));
@@ -102,7 +102,7 @@ TEST(Picture, IsDecodedInNoMoreDetailThanNeeded) {
   decoder->open(file);
   Picture picture;
   decoder->read({100, 70, 20, 10}, 1, picture);
-  EXPECT_LE(picture.width, 64) << "some blocks, not the whole width";
+  EXPECT_LE(picture.width, 64) << "a few blocks, not the whole width";
   EXPECT_LE(picture.height, 11);
 }
 
@@ -134,7 +134,7 @@ TEST(Picture, ChannelsAreNormalisedEachByItsOwn) {
   }
 }
 
-TEST(Picture, EveryTruncationIsNoticedAndTheDecoderServesOn) {
+TEST(Picture, EveryTruncationIsDetectedAndTheDecoderStaysUsable) {
   for (const auto* name : {"photo.jpg", "progressive.jpg", "rgb.png", "palette.png"}) {
     const auto whole = file_bytes(name);
     const auto decoder = decoder_of(name);
@@ -154,7 +154,7 @@ TEST(Picture, EveryTruncationIsNoticedAndTheDecoderServesOn) {
   }
 }
 
-TEST(Picture, DamageIsAnErrorOrGoesUnnoticedButNeverACrash) {
+TEST(Picture, DamageNeverCrashes) {
   for (const auto* name :
        {"photo.jpg", "progressive.jpg", "grey.jpg", "rgb.png", "palette.png", "grey16.png"}) {
     const auto whole = file_bytes(name);
@@ -176,20 +176,20 @@ TEST(Picture, DamageIsAnErrorOrGoesUnnoticedButNeverACrash) {
       }
       ++tries;
     }
-    // PNG has a checksum for every piece; JPEG has none, but markers that must be there.
+    // PNG has a checksum for every chunk; JPEG has none, but requires markers.
     if (std::string_view(name).ends_with(".png")) {
       EXPECT_GT(errors, tries * 9 / 10) << name;
     } else {
       EXPECT_GT(errors, 0u) << name;
     }
-    // And the decoder serves on.
+    // The decoder stays usable.
     const auto [width, height] = decoder->open(whole);
     decoder->read({0, 0, width, height}, 1, picture);
     EXPECT_EQ(picture.width, width);
   }
 }
 
-TEST(Picture, CmykIsRefusedWithTheReason) {
+TEST(Picture, CmykIsRejectedWithTheReason) {
   const auto file = file_bytes("cmyk.jpg");
   EXPECT_THAT([&] { make_jpeg_decoder()->open(file); }, ThrowsMessage<UserError>(HasSubstr("CMYK")));
 }

@@ -13,7 +13,7 @@ namespace {
 
 using testing::ThrowsMessage;
 
-// An image of three floats that say what was asked for.
+// An image of three floats that identify the request.
 class Echo : public ImageSource {
  public:
   const ImageShape& shape() const override { return shape_; }
@@ -38,7 +38,7 @@ class Echo : public ImageSource {
   const ImageShape shape_{3, 1, 1, 7};
 };
 
-// Batches of 0, 1, 2, … samples, which overwrite each other's list as a sampler's may.
+// Batches of 0, 1, 2, … samples that reuse one list, as a sampler may.
 BatchSequence growing(std::size_t batches, std::size_t* asked = nullptr) {
   return
       [=, list = std::vector<std::uint32_t>(), n = std::size_t{0}]() mutable -> std::optional<BatchRequest> {
@@ -51,7 +51,7 @@ BatchSequence growing(std::size_t batches, std::size_t* asked = nullptr) {
       };
 }
 
-TEST(Prefetcher, GivesEveryBatchInTurnWithAnyNumberOfThreads) {
+TEST(Prefetcher, ReturnsEveryBatchInOrderWithAnyNumberOfThreads) {
   for (const unsigned threads : {1u, 2u, 7u}) {
     Echo source;
     source.slow_ = true;
@@ -83,13 +83,13 @@ TEST(Prefetcher, StaysABoundedNumberOfBatchesAhead) {
   for (std::size_t taken = 1; taken <= 20; ++taken) {
     ASSERT_TRUE(prefetcher.next());
     EXPECT_LE(asked, taken + Prefetcher::kAhead);
-    // Batch n has n images: of those that were asked for, and no more.
+    // Batch n has n images: only those of requested batches are rendered.
     EXPECT_LE(source.begun_, asked * (asked - 1) / 2);
     EXPECT_GE(source.begun_, taken * (taken - 1) / 2);
   }
 }
 
-TEST(Prefetcher, CarriesAFailureToWhoTakesTheBatchAndNoEarlier) {
+TEST(Prefetcher, ThrowsAFailureWithItsBatchAndNotEarlier) {
   Echo source;
   source.bad_ = 13;
   std::vector<std::uint32_t> list(8);
@@ -101,7 +101,7 @@ TEST(Prefetcher, CarriesAFailureToWhoTakesTheBatchAndNoEarlier) {
   EXPECT_THAT([&] { prefetcher.next(); }, ThrowsMessage<UserError>("sample 13 is bad"));
 }
 
-TEST(Prefetcher, MayEndWhileItRendersAndRendersNothingMore) {
+TEST(Prefetcher, MayEndWhileItRenders) {
   for (std::size_t i = 0; i < 50; ++i) {
     Echo source;
     source.slow_ = true;
@@ -109,7 +109,7 @@ TEST(Prefetcher, MayEndWhileItRendersAndRendersNothingMore) {
       Prefetcher prefetcher(source, 3, growing(1000));
       for (std::size_t k = 0; k < i % 6; ++k) ASSERT_TRUE(prefetcher.next());
     }
-    EXPECT_EQ(source.begun_, source.ended_) << "a thread of it still renders";
+    EXPECT_EQ(source.begun_, source.ended_) << "a thread is still rendering";
   }
 }
 

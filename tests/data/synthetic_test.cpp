@@ -13,7 +13,7 @@ namespace {
 using testing::HasSubstr;
 using testing::ThrowsMessage;
 
-// The share of test images whose nearest class mean of the training images is their own class.
+// The fraction of test images whose nearest class mean of the training images is that of their class.
 double nearest_mean_accuracy(const Splits& dataset) {
   const auto size = dataset.train.shape.pixels();
   const auto classes = static_cast<std::size_t>(dataset.train.shape.classes);
@@ -40,7 +40,7 @@ double nearest_mean_accuracy(const Splits& dataset) {
   return right / static_cast<double>(dataset.test.count());
 }
 
-TEST(Synthetic, HasTheShapeAskedFor) {
+TEST(Synthetic, HasTheRequestedShape) {
   const auto d = make_synthetic("synthetic:3x8x12:7", 1);
   EXPECT_EQ(d.train.shape, (ImageShape{3, 8, 12, 7}));
   EXPECT_EQ(d.train.count(), 2048u);
@@ -59,7 +59,7 @@ TEST(Synthetic, CanBeLearned) {
   }
 }
 
-TEST(Synthetic, FollowsTheSeed) {
+TEST(Synthetic, DependsOnTheSeed) {
   const auto a = make_synthetic("synthetic:1x28x28:10:64", 7);
   const auto b = make_synthetic("synthetic:1x28x28:10:64", 7);
   const auto c = make_synthetic("synthetic:1x28x28:10:64", 8);
@@ -80,7 +80,7 @@ TEST(Synthetic, IsNormalised) {
   EXPECT_NEAR(squares / n, 1, 0.05);
 }
 
-TEST(Synthetic, ABadSpellingIsAnsweredWithTheForm) {
+TEST(Synthetic, AWrongSpellingIsAnErrorWithTheRightForm) {
   for (const auto* name :
        {"synthetic", "synthetic:", "synthetic:1x28x28", "synthetic:1x28x28:", "synthetic:28x28:10",
         "synthetic:1x28x28x3:10", "synthetic:0x28x28:10", "synthetic:1x-28x28:10", "synthetic:1x28x28:0",

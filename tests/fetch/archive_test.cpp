@@ -30,7 +30,7 @@ class Unpack : public ::testing::Test {
   const TemporaryFolder folder_;
 };
 
-TEST_F(Unpack, KeepsTheInnerFolderAndSaysWhatIsThere) {
+TEST_F(Unpack, KeepsTheInnerFolderAndListsItsFiles) {
   const auto manifest =
       run(gzip(tar(tar_entry("top/", "", '5') + tar_entry("./top/a", "abc") + tar_entry("top/deep/b c", "") +
                    tar_entry("beside", "x") + tar_entry("topping/d", "x"))));
@@ -45,7 +45,7 @@ TEST_F(Unpack, KeepsTheInnerFolderAndSaysWhatIsThere) {
   EXPECT_FALSE(fs::exists(folder_ / "out/d"));
 }
 
-TEST_F(Unpack, BringsLargeFilesWhole) {
+TEST_F(Unpack, UnpacksLargeFiles) {
   std::string large;
   for (std::uint64_t i = 0; large.size() < 3'000'000; ++i) large += std::to_string(i * 7919 % 10007);
   const auto manifest = run(gzip(tar(tar_entry("top/large", large))));
@@ -53,13 +53,13 @@ TEST_F(Unpack, BringsLargeFilesWhole) {
   EXPECT_EQ(contents(folder_ / "out/large"), large);
 }
 
-TEST_F(Unpack, RefusesWhatLeadsOut) {
+TEST_F(Unpack, RejectsUnsafeEntries) {
   const std::string good = tar_entry("top/a", "abc");
   const std::pair<std::string, const char*> evil[] = {
-      {tar_entry("../evil", "x"), "leads out"},
-      {tar_entry("top/../../evil", "x"), "leads out"},
-      {tar_entry((folder_ / "evil").string(), "x"), "leads out"},
-      {tar_entry("top/line\nbreak", "x"), "leads out"},
+      {tar_entry("../evil", "x"), "unsafe path"},
+      {tar_entry("top/../../evil", "x"), "unsafe path"},
+      {tar_entry((folder_ / "evil").string(), "x"), "unsafe path"},
+      {tar_entry("top/line\nbreak", "x"), "unsafe path"},
       {tar_entry("top/link", "", '2', "/tmp") + tar_entry("top/link/evil", "x"),
        "neither a file nor a folder"},
       {tar_entry("top/link", "", '1', "../evil"), "neither a file nor a folder"},
@@ -77,13 +77,13 @@ TEST_F(Unpack, RefusesWhatLeadsOut) {
   }
 }
 
-TEST_F(Unpack, RefusesWhatIsNoArchive) {
+TEST_F(Unpack, RejectsInvalidArchives) {
   const auto whole = gzip(tar(tar_entry("top/a", std::string(10'000, 'x'))), 0);
   for (const auto& bytes : {std::string(), std::string("no archive at all"), gzip("no tar inside"),
                             whole.substr(0, whole.size() / 2), gzip(tar(tar_entry("other/a", "abc")))}) {
     const auto manifest = run(bytes);
     EXPECT_FALSE(manifest) << bytes.size();
-    EXPECT_THAT(manifest.status().message(), HasSubstr("is no good tar.gz archive"));
+    EXPECT_THAT(manifest.status().message(), HasSubstr("is not a valid tar.gz archive"));
     fs::remove_all(folder_ / "out");
   }
 }
@@ -93,7 +93,7 @@ TEST_F(Unpack, CanBeInterrupted) {
   EXPECT_THROW((void)unpack(folder_ / "a.tar.gz", "top", folder_.path(), [] { return true; }), Failure);
 }
 
-TEST(DigestOfUnpacked, IsThatOfWhatGzipHolds) {
+TEST(DigestOfUnpacked, IsThatOfTheUnpackedContents) {
   const TemporaryFolder folder;
   write_file(folder / "a.gz", gzip("abc"));
   EXPECT_EQ(digest_of_unpacked(folder / "a.gz", "md5:"), "md5:900150983cd24fb0d6963f7d28e17f72");

@@ -40,7 +40,7 @@ TEST(Catalogue, IsWellFormed) {
   }
 }
 
-TEST(Catalogue, KnowsTheNamesThatTrainingKnows) {
+TEST(Catalogue, HasTheDatasetsOfTraining) {
   for (const char* name :
        {"digits", "synthetic", "mnist", "fashion-mnist", "cifar10", "cifar100", "imagenette", "imagefolder"})
     EXPECT_EQ(find_entry(name).name, name);

@@ -22,7 +22,7 @@ TEST(Data, ListFitsATerminal) {
   EXPECT_THAT(run.output(), AllOf(HasSubstr("built in"), HasSubstr("your own"), HasSubstr("cifar100")));
 }
 
-TEST(Data, ListAsJsonSaysWhatIsHere) {
+TEST(Data, ListsAsJson) {
   const Folder folder;
   fs::create_directories(folder / "data/mnist");
   for (const char* name : {"train-images-idx3-ubyte.gz", "train-labels-idx1-ubyte",
@@ -64,14 +64,14 @@ TEST(Data, WrongInputIsOneLineAndCode2) {
   }
 }
 
-TEST(Data, WhatIsBuiltInNeedsNoDownload) {
+TEST(Data, BuiltInDatasetsNeedNoDownload) {
   const Folder folder;
   Program run(folder, {"data", "get", "digits", "--json"});
   EXPECT_EQ(run.exit_code(), 0) << run.errors();
   EXPECT_EQ(run.json()["ok"], true);
 }
 
-TEST(Data, VerifyOfNothingNamesTheFilesAndFails) {
+TEST(Data, VerifyNamesMissingFilesAndFails) {
   const Folder folder;
   Program run(folder, {"data", "verify", "mnist", "--json", "--data-dir=" + (folder / "data").string()});
   EXPECT_EQ(run.exit_code(), 1);
@@ -80,7 +80,7 @@ TEST(Data, VerifyOfNothingNamesTheFilesAndFails) {
   EXPECT_THAT(run.errors(), HasSubstr("t10k-labels-idx1-ubyte.gz is missing"));
 }
 
-TEST(Data, GetWithoutANetworkSaysWhatToPlaceWhere) {
+TEST(Data, GetWithoutANetworkExplainsWhereToPlaceFiles) {
   const Folder folder;
   const auto data = (folder / "data").string();
   Program run(folder,
@@ -97,7 +97,7 @@ class Interrupted : public ::testing::Test {
     return {"data", "get", "cifar10", "--data-dir=" + (folder_ / "data").string(),
             "--mirror=" + server_.url()};
   }
-  // Waits until the download has come as far as the server lets it.
+  // Waits until the server has sent all it sends.
   bool stands_at(std::uint64_t bytes) {
     for (const auto deadline = in_seconds(30); SteadyClock::now() < deadline;) {
       std::error_code error;
@@ -112,18 +112,18 @@ class Interrupted : public ::testing::Test {
   HttpServer server_;
 };
 
-TEST_F(Interrupted, ByCtrlCKeepsThePartAndGoesOn) {
+TEST_F(Interrupted, ByCtrlCKeepsThePartAndResumes) {
   server_.set("/cifar-10-binary.tar.gz",
               Answer{.body = std::string(100'000, 'x'), .stop_after = 60'000, .stalls = true});
   Program first(folder_, get());
   ASSERT_TRUE(stands_at(60'000)) << first.errors();
   first.child().signal(SIGINT);
   EXPECT_EQ(first.exit_code(), 130) << first.errors();
-  EXPECT_THAT(first.errors(), HasSubstr("the same command goes on"));
+  EXPECT_THAT(first.errors(), HasSubstr("run the same command again"));
   EXPECT_TRUE(stands_at(60'000));
   Program second(folder_, get());
   EXPECT_EQ(second.exit_code(), 1);
-  // It asked for the rest, found that the whole is wrong, started over once, and kept nothing.
+  // It requested the rest, found a wrong checksum, started over once, and kept nothing.
   const auto requests = server_.requests();
   ASSERT_EQ(requests.size(), 3u);
   EXPECT_EQ(requests[1].range, "60000-");
@@ -132,14 +132,14 @@ TEST_F(Interrupted, ByCtrlCKeepsThePartAndGoesOn) {
   EXPECT_FALSE(fs::exists(part_));
 }
 
-TEST_F(Interrupted, ByAnotherOnlyWhereBothWantTheSame) {
+TEST_F(Interrupted, ByAnotherProcessOnlyForTheSameDataset) {
   server_.set("/cifar-10-binary.tar.gz",
               Answer{.body = std::string(100'000, 'x'), .stop_after = 60'000, .stalls = true});
   Program first(folder_, get());
   ASSERT_TRUE(stands_at(60'000)) << first.errors();
   Program second(folder_, get());
   EXPECT_EQ(second.exit_code(), 1);
-  EXPECT_THAT(second.errors(), HasSubstr("another capstan data get is at work"));
+  EXPECT_THAT(second.errors(), HasSubstr("another capstan data get is working"));
   first.child().signal(SIGTERM);
   EXPECT_EQ(first.exit_code(), 130);
 }

@@ -13,7 +13,7 @@ using capstan::testing::write_file;
 
 std::string digest(const std::string& text, const char* like) {
   Digest d(like);
-  // In two pieces, as transfers bring them.
+  // In two pieces, as in transfers.
   const auto bytes = std::as_bytes(std::span(text));
   d.add(bytes.first(bytes.size() / 2));
   d.add(bytes.subspan(bytes.size() / 2));

@@ -29,7 +29,7 @@ class Download : public ::testing::Test {
     Transfer t;
     t.url = server_.url() + path;
     t.part = folder_ / "a.part";
-    t.patience = {2, 1};
+    t.timeouts = {2, 1};
     return t;
   }
   std::string part() const { return contents(folder_ / "a.part"); }
@@ -39,7 +39,7 @@ class Download : public ::testing::Test {
   HttpServer server_;
 };
 
-TEST_F(Download, BringsEveryByteAndTellsHowFarItIs) {
+TEST_F(Download, DownloadsEveryByteAndReportsProgress) {
   server_.set("/a", {body_});
   auto t = transfer();
   std::uint64_t last = 0, of = 0;
@@ -63,7 +63,7 @@ TEST_F(Download, OfAnEmptyFileIsAnEmptyFile) {
   EXPECT_EQ(part(), "");
 }
 
-TEST_F(Download, GoesOnBehindWhatIsThere) {
+TEST_F(Download, ResumesAfterExistingBytes) {
   server_.set("/a", {body_});
   write_file(folder_ / "a.part", body_.substr(0, 100'000));
   auto t = transfer();
@@ -75,28 +75,28 @@ TEST_F(Download, GoesOnBehindWhatIsThere) {
   EXPECT_EQ(server_.requests()[0].range, "100000-");
 }
 
-TEST_F(Download, StartsOverWhereTheServerKnowsNoRanges) {
+TEST_F(Download, StartsOverWithoutRangeSupport) {
   server_.set("/a", Answer{.body = body_, .knows_ranges = false});
   write_file(folder_ / "a.part", "something else");
   EXPECT_TRUE(download(transfer()));
   EXPECT_EQ(part(), body_);
 }
 
-TEST_F(Download, LeavesAWholePartToTheChecksum) {
+TEST_F(Download, LeavesACompletePartToTheChecksum) {
   server_.set("/a", {body_});
   write_file(folder_ / "a.part", body_);
   EXPECT_TRUE(download(transfer()));
   EXPECT_EQ(part(), body_);
 }
 
-TEST_F(Download, KeepsWhatCameBeforeTheConnectionBroke) {
+TEST_F(Download, KeepsReceivedBytesAfterABrokenConnection) {
   server_.set("/a", Answer{.body = body_, .stop_after = 50'000});
   const auto status = download(transfer());
   EXPECT_EQ(status.code(), StatusCode::kUnavailable);
   EXPECT_EQ(part(), body_.substr(0, 50'000));
 }
 
-TEST_F(Download, GivesAStalledServerUp) {
+TEST_F(Download, GivesUpAStalledServer) {
   server_.set("/a", Answer{.body = body_, .stop_after = 50'000, .stalls = true});
   const auto status = download(transfer());
   EXPECT_EQ(status.code(), StatusCode::kUnavailable);
@@ -104,13 +104,13 @@ TEST_F(Download, GivesAStalledServerUp) {
   EXPECT_EQ(part(), body_.substr(0, 50'000));
 }
 
-TEST_F(Download, SaysWhatTheServerSaid) {
+TEST_F(Download, ReportsTheServersError) {
   const auto status = download(transfer("/nothing"));
   EXPECT_EQ(status.message(), "HTTP 404");
   EXPECT_FALSE(std::filesystem::exists(folder_ / "a.part"));
 }
 
-TEST_F(Download, EndsWhereTheFileIsLongerThanItCanBe) {
+TEST_F(Download, RejectsAFileThatIsTooLong) {
   server_.set("/a", {body_});
   auto t = transfer();
   t.most_bytes = body_.size() - 1;
@@ -127,19 +127,19 @@ TEST_F(Download, FollowsFiveRedirectsAndNoMore) {
   EXPECT_THAT(download(transfer("/6")).message(), HasSubstr("redirects"));
 }
 
-TEST_F(Download, IsNotLedToLocalFiles) {
+TEST_F(Download, DoesNotFollowRedirectsToLocalFiles) {
   write_file(folder_ / "secret", "secret");
   server_.set("/a", Answer{.status = 302, .location = "file://" + (folder_ / "secret").string()});
   EXPECT_FALSE(download(transfer()));
   EXPECT_EQ(part(), "");
 }
 
-TEST_F(Download, KeepsWhatCameBeforeAnInterrupt) {
+TEST_F(Download, KeepsReceivedBytesAfterAnInterrupt) {
   server_.set("/a", Answer{.body = body_, .stop_after = 50'000, .stalls = true});
   auto t = transfer();
   bool stopped = false;
   t.interrupted = [&] {
-    EXPECT_FALSE(stopped) << "it goes on";
+    EXPECT_FALSE(stopped) << "it continues";
     return stopped = part().size() == 50'000;
   };
   try {
@@ -147,18 +147,18 @@ TEST_F(Download, KeepsWhatCameBeforeAnInterrupt) {
     FAIL() << "an interrupt is a Failure";
   } catch (const Failure& failure) {
     EXPECT_EQ(failure.code(), kInterrupted);
-    EXPECT_THAT(failure.what(), HasSubstr("goes on"));
+    EXPECT_THAT(failure.what(), HasSubstr("run the same command again"));
   }
   EXPECT_EQ(part(), body_.substr(0, 50'000));
 }
 
-TEST_F(Download, SaysThatNobodyIsThere) {
+TEST_F(Download, ReportsAnUnreachableServer) {
   auto t = transfer();
   t.url = "http://127.0.0.1:1/a";
   EXPECT_EQ(download(t).code(), StatusCode::kUnavailable);
 }
 
-TEST_F(Download, CopiesAFileOfThisMachine) {
+TEST_F(Download, CopiesALocalFile) {
   write_file(folder_ / "source", body_);
   write_file(folder_ / "a.part", "something else");
   auto t = transfer();

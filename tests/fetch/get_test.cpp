@@ -35,7 +35,7 @@ using ::testing::IsEmpty;
 using ::testing::ThrowsMessage;
 namespace fs = std::filesystem;
 
-// FIPS 180-2's million, whose digest is printed there.
+// The test message of a million characters of FIPS 180-2, with its published digest.
 const std::string kMillion(1'000'000, 'a');
 constexpr const char* kMillionSum = "sha256:cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0";
 constexpr const char* kAbcSum = "md5:900150983cd24fb0d6963f7d28e17f72";
@@ -44,7 +44,7 @@ class Get : public ::testing::Test {
  protected:
   Get() {
     options_.data_dir = folder_ / "data";
-    options_.patience = {2, 1};
+    options_.timeouts = {2, 1};
     options_.say = [this](const std::string& line) { said_.push_back(line); };
   }
 
@@ -80,7 +80,7 @@ class Get : public ::testing::Test {
   int code_ = 0;
 };
 
-TEST_F(Get, BringsFilesOnce) {
+TEST_F(Get, DownloadsFilesOnce) {
   server_.set("/one/million", {kMillion});
   server_.set("/one/abc", {"abc"});
   const auto first = get(files(), options_);
@@ -95,7 +95,7 @@ TEST_F(Get, BringsFilesOnce) {
   EXPECT_THAT(verify(files(), options_.data_dir).problems, IsEmpty());
 }
 
-TEST_F(Get, GoesOnAfterABrokenConnection) {
+TEST_F(Get, ContinuesAfterABrokenConnection) {
   server_.set("/one/million", Answer{.body = kMillion, .stop_after = 400'000, .stops = 2});
   server_.set("/one/abc", {"abc"});
   EXPECT_TRUE(get(files(), options_).fetched);
@@ -106,7 +106,7 @@ TEST_F(Get, GoesOnAfterABrokenConnection) {
   EXPECT_EQ(requests[2].range, "800000-");
 }
 
-TEST_F(Get, GoesOnWithWhatAnEarlierOneLeft) {
+TEST_F(Get, ResumesAPartialDownload) {
   server_.set("/one/million", {kMillion});
   server_.set("/one/abc", {"abc"});
   fs::create_directories(here("letters"));
@@ -117,7 +117,7 @@ TEST_F(Get, GoesOnWithWhatAnEarlierOneLeft) {
   EXPECT_EQ(contents(here("letters/million")), kMillion);
 }
 
-TEST_F(Get, StartsOverWhereThePartWasOfAnotherFile) {
+TEST_F(Get, StartsOverIfThePartIsOfAnotherFile) {
   server_.set("/one/million", {kMillion});
   server_.set("/one/abc", {"abc"});
   fs::create_directories(here("letters"));
@@ -130,13 +130,13 @@ TEST_F(Get, StartsOverWhereThePartWasOfAnotherFile) {
   }
 }
 
-TEST_F(Get, AsksTheNextMirrorWhereOneHasNothingOrWrongBytes) {
+TEST_F(Get, TriesTheNextMirrorAfterMissingOrWrongFiles) {
   server_.set("/one/abc", {"abd"});
   server_.set("/two/abc", {"abc"});
   server_.set("/two/million", {kMillion});
   EXPECT_TRUE(get(files(), options_).fetched);
   EXPECT_THAT(said_, ElementsAre(AllOf(HasSubstr("/one/million"), HasSubstr("HTTP 404"))));
-  // The mirror that had the first file is asked first for the second.
+  // The mirror of the first file is tried first for the second.
   EXPECT_EQ(server_.requests().back().path, "/two/abc");
 
   auto entry = files();
@@ -148,7 +148,7 @@ TEST_F(Get, AsksTheNextMirrorWhereOneHasNothingOrWrongBytes) {
   EXPECT_EQ(contents(here("again/abc")), "abc");
 }
 
-TEST_F(Get, AsksTheNextMirrorWhereOneStalls) {
+TEST_F(Get, TriesTheNextMirrorAfterAStall) {
   server_.set("/one/million", Answer{.body = kMillion, .stop_after = 10, .stops = 9, .stalls = true});
   server_.set("/two/million", {kMillion});
   server_.set("/two/abc", {"abc"});
@@ -156,7 +156,7 @@ TEST_F(Get, AsksTheNextMirrorWhereOneStalls) {
   EXPECT_EQ(contents(here("letters/million")), kMillion);
 }
 
-TEST_F(Get, SaysWhichChecksumIsWrongAndKeepsNothing) {
+TEST_F(Get, ReportsAWrongChecksumAndRemovesTheFile) {
   server_.set("/one/million", {kMillion});
   server_.set("/one/abc", {"abd"});
   server_.set("/two/abc", {"abcd"});
@@ -168,7 +168,7 @@ TEST_F(Get, SaysWhichChecksumIsWrongAndKeepsNothing) {
   EXPECT_FALSE(fs::exists(here("letters/abc.part")));
 }
 
-TEST_F(Get, SaysWhereToPlaceFilesThatNobodyHas) {
+TEST_F(Get, ExplainsWhereToPlaceUnavailableFiles) {
   EXPECT_THAT(failure(files()),
               AllOf(HasSubstr("place million, abc in " + here("letters").string()), HasSubstr("--mirror")));
   EXPECT_EQ(code_, kFailed);
@@ -178,7 +178,7 @@ TEST_F(Get, SaysWhereToPlaceFilesThatNobodyHas) {
   EXPECT_THAT(failure(entry), HasSubstr("place a.tar.gz in " + options_.data_dir.string()));
 }
 
-TEST_F(Get, TakesWhatTheUserHasPlaced) {
+TEST_F(Get, AcceptsFilesPlacedByTheUser) {
   fs::create_directories(here("letters"));
   write_file(here("letters/million"), kMillion);
   write_file(here("letters/abc"), "abc");
@@ -196,14 +196,15 @@ TEST_F(Get, SetsAWrongFileAside) {
   fs::create_directories(here("letters"));
   write_file(here("letters/million"), "mine");
   write_file(here("letters/abc"), "abc");
-  EXPECT_THAT(verify(files(), options_.data_dir).problems, ElementsAre(HasSubstr("million is not what")));
+  EXPECT_THAT(verify(files(), options_.data_dir).problems,
+              ElementsAre(HasSubstr("million differs from the published")));
   EXPECT_TRUE(get(files(), options_).fetched);
   EXPECT_EQ(contents(here("letters/million")), kMillion);
   EXPECT_EQ(contents(here("letters/million.old")), "mine");
 }
 
-TEST_F(Get, TakesAFileThatWasPackedAnewOrIsNotPacked) {
-  // The published file is another, but holds the same.
+TEST_F(Get, AcceptsRepackedAndUnpackedFiles) {
+  // The published file differs, but has the same contents.
   Entry entry{.name = "packed",
               .mirrors = {server_.url()},
               .files = {{"abc.gz", 1, "md5:00000000000000000000000000000000", kAbcSum}}};
@@ -213,14 +214,14 @@ TEST_F(Get, TakesAFileThatWasPackedAnewOrIsNotPacked) {
   fs::remove(here("packed/abc.gz"));
   write_file(here("packed/abc"), "abc");
   EXPECT_FALSE(get(entry, options_).fetched);
-  // Readers take an unpacked file first: a wrong one must not stay.
+  // Readers prefer an unpacked file: a wrong one must not stay.
   write_file(here("packed/abc"), "abd");
   EXPECT_TRUE(get(entry, options_).fetched);
   EXPECT_FALSE(fs::exists(here("packed/abc")));
   EXPECT_TRUE(fs::exists(here("packed/abc.gz")));
 }
 
-TEST_F(Get, SaysThatNoChecksumIsPublished) {
+TEST_F(Get, ReportsThatNoChecksumIsPublished) {
   Entry entry{.name = "free", .mirrors = {server_.url()}, .files = {{"a", 0, "", ""}}};
   server_.set("/a", {"anything"});
   EXPECT_TRUE(get(entry, options_).fetched);
@@ -237,14 +238,14 @@ TEST_F(Get, CopiesFromAFolder) {
   EXPECT_THAT(server_.requests(), IsEmpty());
 }
 
-TEST_F(Get, RefusesAMirrorThatIsNone) {
+TEST_F(Get, RejectsAnInvalidMirror) {
   for (const char* mirror : {"ftp://127.0.0.1", "file:///tmp", "/no/such/folder"}) {
     options_.mirror = mirror;
     EXPECT_THAT([&] { (void)get(files(), options_); }, ThrowsMessage<UserError>(HasSubstr("--mirror")));
   }
 }
 
-TEST_F(Get, AsksForNothingThatHasNoRoom) {
+TEST_F(Get, ChecksFreeSpaceFirst) {
   auto entry = files();
   entry.files[0].bytes = std::uint64_t{1} << 60;
   EXPECT_THAT(failure(entry), AllOf(HasSubstr("MB are free"), HasSubstr("--data-dir")));
@@ -252,7 +253,7 @@ TEST_F(Get, AsksForNothingThatHasNoRoom) {
   EXPECT_THAT(server_.requests(), IsEmpty());
 }
 
-// A limit on a file's size stands for a full disk: a write fails in the middle.
+// A limit on the file size simulates a full disk: a write fails in the middle.
 class FullDisk {
  public:
   explicit FullDisk(rlim_t bytes) : handler_(std::signal(SIGXFSZ, SIG_IGN)) {
@@ -272,7 +273,7 @@ class FullDisk {
   void (*handler_)(int);
 };
 
-TEST_F(Get, KeepsWhatHasComeWhereTheDiskIsFull) {
+TEST_F(Get, KeepsThePartialDownloadOnAFullDisk) {
   server_.set("/one/million", {kMillion});
   server_.set("/one/abc", {"abc"});
   std::string message;
@@ -282,13 +283,13 @@ TEST_F(Get, KeepsWhatHasComeWhereTheDiskIsFull) {
   }
   EXPECT_THAT(message, AllOf(HasSubstr("million.part"), HasSubstr("File too large")));
   EXPECT_EQ(code_, kFailed);
-  EXPECT_EQ(server_.requests().size(), 1u) << "another mirror does not mend a disk";
+  EXPECT_EQ(server_.requests().size(), 1u) << "another mirror does not fix a full disk";
   EXPECT_EQ(contents(here("letters/million.part")), kMillion.substr(0, 300'000));
   EXPECT_TRUE(get(files(), options_).fetched);
   EXPECT_EQ(server_.requests()[1].range, "300000-");
 }
 
-TEST_F(Get, LeavesNoHalfUnpackedFolderWhereTheDiskIsFull) {
+TEST_F(Get, LeavesNoPartlyUnpackedFolderOnAFullDisk) {
   const auto entry = archive(gzip(tar(tar_entry("top/a", kMillion))));
   std::string message;
   {
@@ -305,7 +306,7 @@ TEST_F(Get, LeavesNoHalfUnpackedFolderWhereTheDiskIsFull) {
 
 TEST_F(Get, UnpacksAnArchiveOnce) {
   const auto entry = archive(gzip(tar(tar_entry("top/a", "abc") + tar_entry("top/deep/b", kMillion))));
-  // What an unpacking that was killed left behind.
+  // The remains of a killed unpacking.
   fs::create_directories(here(".pictures.unpacking"));
   write_file(here(".pictures.unpacking/a"), "half");
   EXPECT_TRUE(get(entry, options_).fetched);
@@ -320,7 +321,7 @@ TEST_F(Get, UnpacksAnArchiveOnce) {
   EXPECT_EQ(server_.requests().size(), 1u);
 }
 
-TEST_F(Get, NamesWhatIsMissingOrChangedAndMendsIt) {
+TEST_F(Get, ReportsAndFixesMissingAndChangedFiles) {
   const auto entry = archive(
       gzip(tar(tar_entry("top/a", "abc") + tar_entry("top/deep/b", "abc") + tar_entry("top/deep/c", "abc"))));
   EXPECT_TRUE(get(entry, options_).fetched);
@@ -339,44 +340,44 @@ TEST_F(Get, NamesWhatIsMissingOrChangedAndMendsIt) {
   EXPECT_FALSE(fs::exists(here("pictures.old/deep")));
 }
 
-TEST_F(Get, UnpacksNoEvilArchive) {
+TEST_F(Get, RejectsAnUnsafeArchive) {
   const auto entry = archive(gzip(tar(tar_entry("top/a", "abc") + tar_entry("top/../../evil", "x"))));
-  EXPECT_THAT(failure(entry), HasSubstr("leads out"));
+  EXPECT_THAT(failure(entry), HasSubstr("unsafe path"));
   EXPECT_EQ(code_, kFailed);
   EXPECT_FALSE(fs::exists(here("pictures")));
   EXPECT_FALSE(fs::exists(folder_ / "evil"));
   EXPECT_FALSE(fs::exists(here("evil")));
-  EXPECT_THAT(failure(archive("no archive")), HasSubstr("is no good tar.gz archive"));
+  EXPECT_THAT(failure(archive("no archive")), HasSubstr("is not a valid tar.gz archive"));
 }
 
-TEST_F(Get, TouchesNoFolderThatIsNotItsOwn) {
+TEST_F(Get, DoesNotTouchForeignFolders) {
   fs::create_directories(here("pictures"));
   write_file(here("pictures/a"), "mine");
   const auto entry = archive(gzip(tar(tar_entry("top/a", "abc"))));
   EXPECT_EQ(presence(entry, options_.data_dir), Presence::kForeign);
   EXPECT_THAT([&] { (void)get(entry, options_); },
-              ThrowsMessage<UserError>(HasSubstr("not from capstan data get")));
+              ThrowsMessage<UserError>(HasSubstr("was not created by capstan data get")));
   EXPECT_EQ(contents(here("pictures/a")), "mine");
-  EXPECT_THAT(verify(entry, options_.data_dir).problems, ElementsAre(HasSubstr("nothing to compare")));
+  EXPECT_THAT(verify(entry, options_.data_dir).problems, ElementsAre(HasSubstr("cannot be verified")));
 }
 
-TEST_F(Get, LetsOneAtATimeAtADataset) {
+TEST_F(Get, AllowsOneProcessPerDataset) {
   fs::create_directories(here(""));
   const UniqueFd held(::open(here(".letters.lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
   ASSERT_EQ(::flock(held.get(), LOCK_EX | LOCK_NB), 0);
-  EXPECT_THAT(failure(files()), HasSubstr("another capstan data get is at work"));
+  EXPECT_THAT(failure(files()), HasSubstr("another capstan data get is working"));
   EXPECT_EQ(code_, kFailed);
   EXPECT_THAT(server_.requests(), IsEmpty());
 }
 
-TEST_F(Get, NamesAFolderThatCannotBeMade) {
+TEST_F(Get, NamesAFolderThatCannotBeCreated) {
   write_file(folder_ / "file", "");
   options_.data_dir = folder_ / "file";
   EXPECT_THAT([&] { (void)get(files(), options_); },
               ThrowsMessage<UserError>(HasSubstr((folder_ / "file").string())));
 }
 
-TEST(Manifest, IsReadAsItWasWritten) {
+TEST(Manifest, RoundTrip) {
   const TemporaryFolder folder;
   EXPECT_FALSE(read_manifest(folder.path()));
   const Manifest manifest{{{"a b/ c", 7, kMillionSum}, {"d", 0, kMillionSum}}};

@@ -21,24 +21,23 @@
 
 namespace capstan::testing {
 
-// What the server says to a request for one path.
+// The server's answer to a request for one path.
 struct Answer {
   std::string body = {};
   int status = 200;
   bool knows_ranges = true;
   std::string location = {};                   // of a redirect
-  std::optional<std::size_t> stop_after = {};  // bytes of the body, after which it stops …
-  int stops = 1;                               // … this often, and then no more
-  bool stalls = false;                         // it stops by saying nothing more, not by hanging up
+  std::optional<std::size_t> stop_after = {};  // bytes of the body after which it stops …
+  int stops = 1;                               // … this many times
+  bool stalls = false;                         // stops by stalling instead of closing
 };
 
-// A small HTTP server on loopback, one connection at a time on a thread of its own. Its functions may be
-// called from any thread.
+// A small HTTP server on loopback, one connection at a time on its own thread. Thread-safe.
 class HttpServer {
  public:
   struct Request {
     std::string path;
-    std::string range;  // "100-"; empty: none asked for
+    std::string range;  // "100-"; empty: none requested
   };
 
   HttpServer() : listener_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
@@ -82,7 +81,7 @@ class HttpServer {
     }
   }
 
-  // False where the server ends.
+  // False when the server ends.
   bool readable(int fd) const {
     pollfd fds[] = {{fd, POLLIN, 0}, {wake_read_.get(), POLLIN, 0}};
     ::poll(fds, 2, -1);

@@ -6,7 +6,7 @@
 
 #include <zlib.h>
 
-// Archives built by hand, as POSIX describes ustar and RFC 1952 gzip.
+// Archives built by hand, by POSIX (ustar) and RFC 1952 (gzip).
 namespace capstan::testing {
 
 // One entry. Types: '0' file, '1' hard link, '2' symbolic link, '3' device, '5' folder.

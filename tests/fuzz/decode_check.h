@@ -8,8 +8,8 @@
 
 namespace capstan::testing {
 
-// Decodes bytes from anywhere. What decodes has one spelling: encoded again it is the same bytes.
-// Aborts where that does not hold; returns whether the bytes were a message.
+// Decodes arbitrary bytes. A decoded message must encode to the same bytes; otherwise aborts. Returns whether
+// the bytes were a message.
 inline bool check_decode(wire::Bytes frame) {
   wire::FrameReader reader;
   (void)reader.peek(frame);

@@ -1,4 +1,4 @@
-// Any bytes at all, given to the decoder.
+// Decodes arbitrary bytes.
 
 #include "fuzz/decode_check.h"
 

@@ -14,7 +14,7 @@ void write(const std::string& file, wire::Bytes frame) {
   out.write(reinterpret_cast<const char*>(frame.data()), static_cast<std::streamsize>(frame.size()));
 }
 
-// A random message of the type that has all its parts: the longest of several.
+// A random message of the type with all its fields: the longest of several.
 std::vector<std::byte> fullest(std::size_t type) {
   std::vector<std::byte> best;
   for (std::uint64_t seed = 0; seed < 40; ++seed) {

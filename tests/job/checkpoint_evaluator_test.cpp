@@ -19,7 +19,7 @@ using testing::TemporaryFolder;
 
 namespace fs = std::filesystem;
 
-// The loss of a checkpoint is its first weight; its accuracy is what the test says for that step.
+// The loss of a checkpoint is its first weight; the test sets the accuracy of each step.
 class CheckpointEvaluatorTest : public ::testing::Test {
  protected:
   void write(std::uint64_t step, float first_weight, std::uint64_t trained = 0) {
@@ -63,7 +63,7 @@ class CheckpointEvaluatorTest : public ::testing::Test {
   };
 };
 
-TEST_F(CheckpointEvaluatorTest, EvaluatesWhatIsThereAndLinksTheBest) {
+TEST_F(CheckpointEvaluatorTest, EvaluatesCheckpointsAndLinksTheBest) {
   write(10, 0.5f, 150);
   write(20, 0.25f, 300);
   write(30, 0.75f, 450);
@@ -85,15 +85,15 @@ TEST_F(CheckpointEvaluatorTest, EvaluatesWhatIsThereAndLinksTheBest) {
                   "step 30  epoch 4.50  test accuracy 25.00 %  top-5 100.00 %  test loss 0.7500"));
 }
 
-TEST_F(CheckpointEvaluatorTest, DoesNothingTwiceButWhatARunHasMadeAgain) {
+TEST_F(CheckpointEvaluatorTest, ReevaluatesOnlyRepeatedSteps) {
   write(10, 0.5f);
   write(20, 0.25f);
   CheckpointEvaluator(once(), evaluate_, environment_).run();
   CheckpointEvaluator(once(), evaluate_, environment_).run();
   EXPECT_THAT(steps(), ElementsAre(10, 20));
-  write(20, 0.625f);  // another of the same step
+  write(20, 0.625f);  // another checkpoint of the same step
   CheckpointEvaluator again(once(), evaluate_, environment_);
-  EXPECT_EQ(again.best()->step, 10u) << "the one that was best is gone";
+  EXPECT_EQ(again.best()->step, 10u) << "the previous best no longer exists";
   again.run();
   EXPECT_THAT(steps(), ElementsAre(10, 20, 20));
   EXPECT_EQ(best_link(), "step-00000010");
@@ -125,7 +125,7 @@ TEST_F(CheckpointEvaluatorTest, WatchesUntilTheRunIsFinished) {
   EXPECT_THAT(steps(), ElementsAre(10, 20));
 }
 
-TEST_F(CheckpointEvaluatorTest, EndsWhenAsked) {
+TEST_F(CheckpointEvaluatorTest, EndsOnRequest) {
   write(10, 0.5f);
   write(20, 0.25f);
   auto options = once();
@@ -141,7 +141,7 @@ TEST_F(CheckpointEvaluatorTest, EndsWhenAsked) {
   EXPECT_THAT(steps(), ElementsAre(10));
 }
 
-TEST_F(CheckpointEvaluatorTest, ADamagedCheckpointIsNamedAndPassedOver) {
+TEST_F(CheckpointEvaluatorTest, ADamagedCheckpointIsReportedAndSkipped) {
   write(10, 0.5f);
   write(20, 0.25f);
   const auto file = checkpoint::folder_of(run_, {10}) / "weights.safetensors";
@@ -162,22 +162,23 @@ TEST_F(CheckpointEvaluatorTest, ADamagedCheckpointIsNamedAndPassedOver) {
       UserError);
 }
 
-TEST_F(CheckpointEvaluatorTest, MistakesAreSaid) {
+TEST_F(CheckpointEvaluatorTest, MistakesAreReported) {
   EXPECT_THROW(CheckpointEvaluator(once(), evaluate_, environment_).run(), UserError) << "no checkpoint yet";
   write(10, 0.5f);
   auto other = once();
   other.layout = FlatLayout({{"weight", {4}}});
   try {
     CheckpointEvaluator(other, evaluate_, environment_).run();
-    ADD_FAILURE() << "a checkpoint of another network was taken";
+    ADD_FAILURE() << "a checkpoint of another network was accepted";
   } catch (const Failure& failure) {
     EXPECT_THAT(failure.what(), HasSubstr("is of another network than net"));
   }
   const CheckpointEvaluator first(once(), evaluate_, environment_);
-  EXPECT_THROW(CheckpointEvaluator(once(), evaluate_, environment_), UserError) << "two of one run";
+  EXPECT_THROW(CheckpointEvaluator(once(), evaluate_, environment_), UserError)
+      << "two evaluators of one run";
 }
 
-TEST(CheckpointEvaluation, ReadsItsOwnLinesAndNoOthers) {
+TEST(CheckpointEvaluation, ReadsOnlyItsOwnLines) {
   const CheckpointEvaluation line{7, 1.5, {0.25, 0.75, 1, 50}, 3, "step-00000007", "abc"};
   const auto read = CheckpointEvaluation::parse(json_line(line.json()));
   ASSERT_TRUE(read);

@@ -1,4 +1,4 @@
-// Comparisons whose runs are functions of the test.
+// Comparisons with runs provided by the test.
 
 #include "capstan/job/comparison.h"
 
@@ -29,7 +29,7 @@ std::string flag(const std::vector<std::string>& flags, const std::string& name)
 
 class ComparisonTest : public ::testing::Test {
  protected:
-  // What a training leaves and prints: two epochs, of which the second reaches 0.75.
+  // The files and output of a run: two epochs, of which the second reaches 0.75.
   TrainingOutcome train(const std::vector<std::string>& flags, bool quiet) {
     const bool rehearsal = std::ranges::find(flags, "--dry-run") != flags.end();
     EXPECT_EQ(quiet, rehearsal);
@@ -99,7 +99,7 @@ TEST_F(ComparisonTest, RunsEachStrategyAndComparesThem) {
   EXPECT_TRUE(result.text().ends_with("compare.html\n"));
 }
 
-TEST_F(ComparisonTest, WrongFlagsEndItBeforeAnythingHasRun) {
+TEST_F(ComparisonTest, WrongFlagsEndItBeforeAnyRun) {
   const RunTraining wrong = [this](const auto& flags, bool quiet) {
     if (flag(flags, "strategy") == "snyc")
       return TrainingOutcome{kWrongUsage, R"({"ok":false,"error":"did you mean sync?"})", ""};
@@ -119,7 +119,7 @@ TEST_F(ComparisonTest, WrongFlagsEndItBeforeAnythingHasRun) {
   EXPECT_FALSE(fs::exists(folder_ / "all"));
 }
 
-TEST_F(ComparisonTest, ARunThatFailsLeavesTheOthers) {
+TEST_F(ComparisonTest, AFailedRunDoesNotAffectTheOthers) {
   const RunTraining failing = [this](const auto& flags, bool quiet) {
     if (!quiet && flag(flags, "strategy") == "sync")
       return TrainingOutcome{kLost, R"({"ok":false,"error":"server 0 is lost"})", "exit code 3"};
@@ -135,7 +135,7 @@ TEST_F(ComparisonTest, ARunThatFailsLeavesTheOthers) {
   EXPECT_THAT(events_.messages(), ::testing::Contains("sync failed: server 0 is lost"));
 }
 
-TEST_F(ComparisonTest, AnInterruptShowsWhatIsThere) {
+TEST_F(ComparisonTest, AnInterruptShowsPartialResults) {
   const RunTraining interrupted = [this](const auto& flags, bool quiet) {
     if (!quiet && flag(flags, "strategy") == "sync") stop_.request();
     return train(flags, quiet);
@@ -145,23 +145,23 @@ TEST_F(ComparisonTest, AnInterruptShowsWhatIsThere) {
   const auto json = Json::parse(result.json());
   EXPECT_EQ(json["runs"][0]["ok"], true);
   EXPECT_EQ(json["runs"][1]["error"], "interrupted");
-  EXPECT_EQ(json["runs"][1]["test_accuracy"], 0.75) << "what it had reached";
+  EXPECT_EQ(json["runs"][1]["test_accuracy"], 0.75) << "of its last evaluation";
   EXPECT_EQ(json["runs"][2]["error"], "not run");
   EXPECT_TRUE(fs::exists(result.page));
 }
 
-TEST_F(ComparisonTest, AnInterruptBeforeAnythingHasRunEndsIt) {
+TEST_F(ComparisonTest, AnInterruptBeforeAnyRunEndsIt) {
   stop_.request();
   EXPECT_THROW((void)compare(options({"sync"}), trainings(), environment_), Failure);
   EXPECT_TRUE(trained_.empty());
 }
 
-TEST_F(ComparisonTest, StrategiesWithGroupsHaveFoldersOfTheirOwn) {
+TEST_F(ComparisonTest, StrategiesWithGroupsHaveTheirOwnFolders) {
   (void)compare(options({"sync", "default=sync,fc*=async"}), trainings(), environment_);
   EXPECT_TRUE(fs::exists(folder_ / "all/2-default-sync-fc--async/config.toml"));
 }
 
-TEST(SplitStrategies, AtCommasOrWhereOneHasGroupsAtSemicolons) {
+TEST(SplitStrategies, AtCommasOrWithGroupsAtSemicolons) {
   EXPECT_THAT(split_strategies("single,sync,batch:2"), ElementsAre("single", "sync", "batch:2"));
   EXPECT_THAT(split_strategies("sync;default=sync,fc*=async"), ElementsAre("sync", "default=sync,fc*=async"));
   const std::pair<const char*, const char*> wrong[] = {
@@ -174,7 +174,7 @@ TEST(SplitStrategies, AtCommasOrWhereOneHasGroupsAtSemicolons) {
   for (const auto& [text, says] : wrong) {
     try {
       (void)split_strategies(text);
-      ADD_FAILURE() << text << " was taken";
+      ADD_FAILURE() << text << " was accepted";
     } catch (const UserError& error) {
       EXPECT_STREQ(error.what(), says);
     }

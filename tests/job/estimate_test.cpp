@@ -1,4 +1,4 @@
-// Estimates against the bytes that servers in this process move and write.
+// Estimates against the bytes that servers in this process send and write.
 
 #include "capstan/job/estimate.h"
 
@@ -28,7 +28,7 @@ config::JobConfig job(const std::string& strategy, const std::string& optimizer 
   return config;
 }
 
-// What a job of this configuration has moved, and the checkpoint it leaves.
+// The traffic of a job with this configuration, and its checkpoint.
 struct Measured {
   wire::StatusReport report;
   checkpoint::Manifest manifest;
@@ -68,7 +68,7 @@ std::uint64_t written_floats(const checkpoint::Manifest& manifest) {
   return floats;
 }
 
-TEST(Estimate, IsWhatAnInProcessJobMovesAndKeeps) {
+TEST(Estimate, EqualsAnInProcessJob) {
   for (const auto& config :
        {job("sync"), job("async"), job("ssp:3"), job("dc-asgd-a"), job("sync", "adam"), job("local-sgd:5"),
         job("diloco:5", "adamw"), job("easgd:0.3:5"), job("fedavg:1")}) {
@@ -77,7 +77,7 @@ TEST(Estimate, IsWhatAnInProcessJobMovesAndKeeps) {
     const auto expected = estimate(config, kLayout.bytes());
     const auto updates = measured.report.version.value;
     ASSERT_GT(updates, 0u);
-    // Before its first push each worker pulls once, which is no update's.
+    // Each worker's first pull belongs to no update.
     EXPECT_EQ(measured.report.bytes_pushed + measured.report.bytes_pulled - kWorkers * kLayout.bytes(),
               updates * expected.update);
     EXPECT_EQ(measured.manifest.state, state_names(config));
@@ -89,14 +89,14 @@ TEST(Estimate, IsWhatAnInProcessJobMovesAndKeeps) {
 
 TEST(Estimate, OfAWorkerCountsItsArrays) {
   constexpr std::uint64_t kModel = 1000;
-  // The gradient; the weights are read in the server's memory.
+  // The gradient; the weights are read in place.
   EXPECT_EQ(estimate(job("sync"), kModel).worker, kModel);
-  // Its own copy of the weights, because servers change theirs meanwhile.
+  // Its own copy of the weights, because servers update theirs meanwhile.
   EXPECT_EQ(estimate(job("async"), kModel).worker, 2 * kModel);
   auto remote = job("sync");
   remote.transport = "ucx";
   EXPECT_EQ(estimate(remote, kModel).worker, 2 * kModel);
-  // What it trains on, and Adam's two moments.
+  // Its own weights and Adam's two moments.
   EXPECT_EQ(estimate(job("diloco:5", "adamw"), kModel).worker,
             (job("diloco:5").plan().workers_idle_during_update() ? 1 : 2) * kModel + 3 * kModel);
 }

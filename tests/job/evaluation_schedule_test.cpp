@@ -5,7 +5,7 @@
 namespace capstan::job {
 namespace {
 
-// Begins with version 10; epochs end at 30, 50 and 70.
+// Begins at version 10; epochs end at 30, 50 and 70.
 StepBudget budget(std::uint64_t total) {
   StepBudget b;
   b.start = {10};
@@ -20,7 +20,7 @@ TEST(EvaluationSchedule, NamesTheEndOfEachEpochButTheLast) {
   EXPECT_EQ(schedule.next({10}), Version{30});
   EXPECT_EQ(schedule.next({29}), Version{30});
   EXPECT_EQ(schedule.next({30}), Version{50});
-  EXPECT_EQ(schedule.next({50}), std::nullopt) << "the end of the run is evaluated in any case";
+  EXPECT_EQ(schedule.next({50}), std::nullopt) << "the end of the run is always evaluated";
   EXPECT_EQ(schedule.next({90}), std::nullopt);
 }
 
@@ -28,7 +28,7 @@ TEST(EvaluationSchedule, SkipsEpochsThatPassedDuringAnEvaluation) {
   EXPECT_EQ(EvaluationSchedule(budget(70)).next({42}), Version{50});
 }
 
-TEST(EvaluationSchedule, AsksForNothingBeyondTheMostSteps) {
+TEST(EvaluationSchedule, SchedulesNothingBeyondMaxSteps) {
   const EvaluationSchedule schedule(budget(40));
   EXPECT_EQ(schedule.next({10}), Version{30});
   EXPECT_EQ(schedule.next({30}), std::nullopt);
@@ -48,7 +48,7 @@ TEST(EvaluationSchedule, RecordsEpochAndSamples) {
   EXPECT_DOUBLE_EQ(record.epoch, 1);
   EXPECT_DOUBLE_EQ(record.samples, 200);
   EXPECT_EQ(record.text(), "epoch 1  step 30  test accuracy 75.00 %  test loss 0.5000");
-  // Half way through what is left of the first epoch: three quarters of it.
+  // Halfway through the second half of the first epoch: three quarters of it.
   EXPECT_DOUBLE_EQ(EvaluationSchedule(budget(70)).record({20}, 4, {}).samples, 150);
 }
 

@@ -12,10 +12,10 @@
 #include "capstan/job/environment.h"
 #include "capstan/launch/processes.h"
 
-// What a job is given instead of a terminal, signals, a clock and processes.
+// Fakes of the terminal, signals, clock and processes of a job.
 namespace capstan::job {
 
-constexpr auto kPatience = std::chrono::seconds(60);  // after which a test fails instead of waiting on
+constexpr auto kPatience = std::chrono::seconds(60);  // then a test fails instead of waiting
 
 // Thread-safe.
 class FakeStop final : public StopToken {
@@ -43,7 +43,7 @@ class FakeClock {
   std::atomic<std::int64_t> passed_ = 0;
 };
 
-// Keeps what it is told. Thread-safe.
+// Records all events. Thread-safe.
 class RecordedEvents final : public Events {
  public:
   void message(const std::string& line) override {
@@ -94,7 +94,7 @@ class RecordedEvents final : public Events {
   std::vector<EvaluationRecord> evaluations_;
 };
 
-// Processes that a test ends. Thread-safe.
+// Processes that the test ends. Thread-safe.
 class FakeProcesses final : public launch::Processes {
  public:
   std::vector<Ended> reap() override {
@@ -117,7 +117,7 @@ class FakeProcesses final : public launch::Processes {
     const std::lock_guard lock(mutex_);
     return killed_;
   }
-  // The supervisor has looked so often.
+  // Waits until the supervisor has polled `count` times.
   bool await_looks(int count) {
     std::unique_lock lock(mutex_);
     return looked_.wait_for(lock, kPatience, [&] { return looks_ >= count; });

@@ -26,7 +26,7 @@ StepBudget budget() {
 
 const TimePoint kBegin = TimePoint() + std::chrono::hours(1);
 
-TEST(ProgressCounter, AResumedRunIsAsFarAsItsUpdatesAreButLastsAsLongAsItsOwn) {
+TEST(ProgressCounter, AResumedRunCountsAllUpdatesButItsOwnTime) {
   ProgressCounter counter(budget(), false, 2, kBegin);
   wire::StatusReport status;
   status.version = {600};
@@ -48,12 +48,12 @@ TEST(ProgressCounter, LocalStepsAreCountedAsTheyAreComputed) {
   status.workers = {worker(WorkerState::kLive, 12, 1, 0), worker(WorkerState::kLive, 8, 1, 0),
                     worker(WorkerState::kLost, 1, 1, 0)};
   const auto p = counter.take(status, kBegin + std::chrono::seconds(20));
-  EXPECT_EQ(p.done, 10u) << "the lost worker makes no step more";
+  EXPECT_EQ(p.done, 10u) << "the lost worker makes no more steps";
   EXPECT_EQ(p.total, 40u);
   EXPECT_DOUBLE_EQ(*p.seconds_left(), 60);
 }
 
-TEST(ProgressCounter, LossIsOfWorkersThatCompute) {
+TEST(ProgressCounter, LossIsThatOfComputingWorkers) {
   ProgressCounter counter(budget(), false, 2, kBegin);
   wire::StatusReport status;
   status.workers = {worker(WorkerState::kLive, 1, 8, 0.5f), worker(WorkerState::kLive, 1, 8, 1.5f),

@@ -40,7 +40,7 @@ TrainResult example() {
   return result;
 }
 
-TEST(Result, TakesWhatServersCounted) {
+TEST(Result, TakesTheServersCounts) {
   const auto result = example();
   EXPECT_EQ(result.reached.steps, 20u);
   EXPECT_EQ(result.reached.epochs, 2) << "1,000 of 500 samples";
@@ -83,7 +83,7 @@ TEST(Result, OfOneProcessHasOneWorkerAndNoServer) {
             "runs/a/weights.safetensors\n");
 }
 
-TEST(Result, SummaryTellsHowWorkersSpentTheirTime) {
+TEST(Result, SummaryShowsTheWorkersTime) {
   EXPECT_EQ(example().summary(),
             "lenet on digits: test accuracy 87.50 %, test loss 0.2500, train loss 0.5000\n"
             "20 updates (2.0 epochs) in 4.0 s: 250 samples/s\n"
@@ -125,7 +125,7 @@ TEST(Result, SummaryListsTheStalenessOfFewWorkersOnly) {
   EXPECT_EQ(staleness(result), "staleness 0.25 on average, 2 at most\n3 ");
 }
 
-TEST(Result, AddsWhatWasTrainedBeforeTheCheckpoint) {
+TEST(Result, AddsTrainingBeforeTheCheckpoint) {
   auto result = example();
   checkpoint::Manifest from;
   from.version = {15};

@@ -17,7 +17,7 @@ using testing::TemporaryFolder;
 
 namespace fs = std::filesystem;
 
-// A configuration as flags make it.
+// A configuration from flags.
 config::JobConfig job(const std::string& strategy = "sync", std::uint32_t workers = 2) {
   config::JobConfig config;
   config.strategy = strategy;
@@ -62,7 +62,7 @@ TEST_F(ResumeTest, ARunIsNamedByItsFolderOrACheckpoint) {
   EXPECT_EQ(configuration_of(runs_ / "nowhere"), "");
 }
 
-TEST_F(ResumeTest, TheNewestGoodCheckpointIsTaken) {
+TEST_F(ResumeTest, TheNewestValidCheckpointIsUsed) {
   const auto run = make_run("a", job(), {7});
   testing::write_checkpoint(checkpoint::folder_of(run, {9}), 1, {}, false, {9});
   auto config = job();
@@ -83,7 +83,7 @@ TEST_F(ResumeTest, TheNewestGoodCheckpointIsTaken) {
   EXPECT_THAT(complaints_[0], HasSubstr("step-00000009"));
 }
 
-TEST_F(ResumeTest, WhatHasNoCheckpointIsSaid) {
+TEST_F(ResumeTest, AMissingCheckpointIsAnError) {
   auto config = job();
   EXPECT_FALSE(find_resume(config, complaints_)) << "nothing is resumed";
   config.resume = (runs_ / "nowhere").string();
@@ -95,7 +95,7 @@ TEST_F(ResumeTest, WhatHasNoCheckpointIsSaid) {
   EXPECT_THAT(error_of([&] { (void)find_resume(config, complaints_); }), HasSubstr("no checkpoint of"));
 }
 
-TEST_F(ResumeTest, AutoTakesTheRunInTheFolderOrBeginsThere) {
+TEST_F(ResumeTest, AutoResumesTheRunInTheFolderOrBegins) {
   auto config = job();
   config.resume = "auto";
   EXPECT_FALSE(find_resume(config, complaints_));
@@ -109,10 +109,10 @@ TEST_F(ResumeTest, ARunWithoutAnUpdateMayBeginAgain) {
   const auto run = make_run("a", job(), {0});
   EXPECT_FALSE(has_made_an_update(run)) << "no weights";
   testing::write_file(run / "weights.safetensors", "x");
-  EXPECT_TRUE(has_made_an_update(run)) << "weights, and nothing that says otherwise";
+  EXPECT_TRUE(has_made_an_update(run)) << "weights without a record of their version";
   testing::write_file(run / "metrics.jsonl",
                       "{\"kind\":\"progress\",\"step\":0}\n{\"ok\":false,\"steps\":0,\"epochs\":0.0}\n");
-  EXPECT_FALSE(has_made_an_update(run)) << "the weights it began with";
+  EXPECT_FALSE(has_made_an_update(run)) << "the initial weights";
   testing::write_file(run / "metrics.jsonl", "{\"ok\":false,\"steps\":3,\"epochs\":1.0}\n");
   EXPECT_TRUE(has_made_an_update(run));
   EXPECT_TRUE(has_made_an_update(make_run("b", job())));
@@ -125,7 +125,7 @@ TEST_F(ResumeTest, AutoFindsTheNewestRunOfTheSameJob) {
   EXPECT_EQ(find_same_job(runs_, job()).why_not, "");
   const auto first = make_run("2026-1", job());
   const auto second = make_run("2026-2", job());
-  make_run("2026-3", job(), {0});  // has nothing to resume
+  make_run("2026-3", job(), {0});  // without a checkpoint
   auto other = job();
   other.optimizer.lr = 0.5;
   make_run("2026-4", other);
@@ -133,8 +133,8 @@ TEST_F(ResumeTest, AutoFindsTheNewestRunOfTheSameJob) {
   EXPECT_EQ(find_same_job(runs_, other).run, runs_ / "2026-4");
 }
 
-// The default learning rate of async depends on how many workers there are.
-TEST_F(ResumeTest, AutoComparesWhatWasGivenAndNotWhatFollowsFromIt) {
+// The default learning rate of async depends on the number of workers.
+TEST_F(ResumeTest, AutoComparesGivenAndNotDerivedValues) {
   const auto run = make_run("a", job("async", 2));
   EXPECT_EQ(find_same_job(runs_, job("async", 4)).run, run);
   auto given = job("async", 4);
@@ -142,7 +142,7 @@ TEST_F(ResumeTest, AutoComparesWhatWasGivenAndNotWhatFollowsFromIt) {
   EXPECT_FALSE(find_same_job(runs_, given).run);
 }
 
-TEST_F(ResumeTest, WhereNothingMatchesTheClosestIsNamed) {
+TEST_F(ResumeTest, WithoutAMatchTheClosestRunIsNamed) {
   auto near = job();
   near.batch_size = 16;
   auto far = job("async");
@@ -158,7 +158,7 @@ TEST_F(ResumeTest, WhereNothingMatchesTheClosestIsNamed) {
 
 // ---- what may change ----
 
-TEST_F(ResumeTest, EveryChangeIsSaid) {
+TEST_F(ResumeTest, EveryChangeIsReported) {
   const auto run = make_run("a", job());
   EXPECT_THAT(changes(run, job()), IsEmpty());
   auto now = job("async", 3);
@@ -170,7 +170,7 @@ TEST_F(ResumeTest, EveryChangeIsSaid) {
       << "a checkpoint without a run has no configuration";
 }
 
-TEST_F(ResumeTest, WhatCannotChangeIsRefusedByName) {
+TEST_F(ResumeTest, ForbiddenChangesAreRejectedByName) {
   const auto run = make_run("a", job());
   const auto refused = [&](auto change) {
     auto now = job();

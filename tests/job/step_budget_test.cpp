@@ -1,4 +1,4 @@
-// The budget against a plain count: workers that compute one step after the other, in turn.
+// The budget against a plain count: workers that compute their steps in turn.
 
 #include "capstan/job/step_budget.h"
 
@@ -9,8 +9,8 @@
 namespace capstan::job {
 namespace {
 
-// What docs/strategies.md says of each, for three workers: pushes that make an update, and what a worker
-// does between two of its pushes.
+// Each strategy of docs/strategies.md for three workers: pushes per update, and a worker's steps between two
+// pushes.
 struct Kind {
   std::string strategy;
   std::uint64_t pushes_per_update;
@@ -25,12 +25,12 @@ const std::vector<Kind> kKinds = {
     {"fedavg:1", 3, 0, 1}, {"fedavg:2", 3, 0, 2}, {"fedbuff:4:3:1", 4, 3},
 };
 
-// Workers that compute in turn, each its part of a global batch, so that all have done equally much.
+// Workers that compute in turn, each its part of a global batch, so that all make the same number of steps.
 class PlainRun {
  public:
   explicit PlainRun(std::uint64_t epochs) : left_(epochs, kSamples) {}
 
-  // One step of every worker of this segment; false where no sample is left.
+  // One step of every worker of this segment; false if no sample is left.
   bool step(std::uint64_t global_batch) {
     while (epoch_ < left_.size() && left_[epoch_] == 0) ++epoch_;
     if (epoch_ == left_.size()) return false;
@@ -103,24 +103,24 @@ TEST(StepBudget, CountsTheUpdatesOfEveryStrategy) {
   for (const auto& kind : kKinds) expect_as_counted(kind, 4, {});
 }
 
-TEST(StepBudget, CountsWhatResumedSegmentsHaveLeft) {
+TEST(StepBudget, CountsTheRestOfResumedSegments) {
   for (const auto& kind : kKinds) {
-    expect_as_counted(kind, 4, {{2, 8, 40}});              // into the second epoch
-    expect_as_counted(kind, 4, {{2, 8, 40}, {5, 3, 27}});  // and on with other workers and batches
+    expect_as_counted(kind, 4, {{2, 8, 40}});              // up to the second epoch
+    expect_as_counted(kind, 4, {{2, 8, 40}, {5, 3, 27}});  // then with other workers and batches
     expect_as_counted(kind, 3, {{4, 16, 8}});              // one whole epoch
     expect_as_counted(kind, 2, {{1, 8, 63}, {3, 8, 21}});  // nothing is left
   }
 }
 
-TEST(StepBudget, KnowsEveryStrategyThereIs) {
+TEST(StepBudget, CoversEveryStrategy) {
   for (const auto& entry : strategy::table()) {
     const auto of = [&](const Kind& k) { return k.strategy.substr(0, k.strategy.find(':')) == entry.name; };
     EXPECT_TRUE(std::ranges::any_of(kKinds, of)) << entry.name << " is not in this test";
   }
 }
 
-TEST(StepBudget, EndsAtTheMostSteps) {
-  // 500 samples ÷ (3 × 8): 21 steps an epoch.
+TEST(StepBudget, EndsAtMaxSteps) {
+  // 500 samples ÷ (3 × 8): 21 steps per epoch.
   const auto sync = budget_steps(job("sync", 4, 50), kSamples, nullptr);
   EXPECT_EQ(sync.per_epoch, 21u);
   EXPECT_EQ(sync.total, 50u);
@@ -128,7 +128,7 @@ TEST(StepBudget, EndsAtTheMostSteps) {
   const auto async = budget_steps(job("async", 4, 60), kSamples, nullptr);
   EXPECT_EQ(async.per_epoch, 63u);
   EXPECT_EQ(async.segment_steps, 20u);
-  // Each update is of 5 steps of every worker; 84 steps are less than 100 updates take.
+  // Each update takes 5 steps of every worker; 84 steps are less than those of 100 updates.
   EXPECT_EQ(budget_steps(job("local-sgd:5", 4, 7), kSamples, nullptr).segment_steps, 35u);
   EXPECT_EQ(budget_steps(job("local-sgd:5", 4, 100), kSamples, nullptr).segment_steps, 84u);
 }
@@ -141,20 +141,20 @@ TEST(StepBudget, OneProcessTakesEveryStepItself) {
   EXPECT_EQ(budget_steps(config, kSamples, nullptr).total, 2u * 21);
 }
 
-TEST(StepBudget, SwitchesAreCountedWithTheStrategyInForce) {
+TEST(StepBudget, SwitchesUseTheCurrentStrategy) {
   auto config = job("sync", 2);
   config.switches = "10=async";
   // 42 steps of each of 3 workers: 10 updates of 3 pushes, then 126 - 30 of one.
   EXPECT_EQ(budget_steps(config, kSamples, nullptr).total, 10u + 96);
 }
 
-TEST(StepBudget, TellsTheEpochOfAVersion) {
+TEST(StepBudget, ComputesTheEpochOfAVersion) {
   const auto budget = budget_steps(job("sync", 2), kSamples, nullptr);
   EXPECT_DOUBLE_EQ(budget.epoch_of({0}), 0);
   EXPECT_DOUBLE_EQ(budget.epoch_of({7}), 7.0 / 21);
   EXPECT_DOUBLE_EQ(budget.epoch_of({21}), 1);
   EXPECT_DOUBLE_EQ(budget.epoch_of({42}), 2);
-  EXPECT_DOUBLE_EQ(budget.epoch_of({50}), 2) << "lost workers make more updates than were planned";
+  EXPECT_DOUBLE_EQ(budget.epoch_of({50}), 2) << "with lost workers there are more updates than planned";
   // Resumed in the middle of the second epoch: 128 of its 500 samples are done.
   checkpoint::Manifest manifest;
   manifest.version = {40};

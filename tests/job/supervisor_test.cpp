@@ -1,4 +1,4 @@
-// A supervisor of servers and workers that are threads of the test, with a clock and processes of the test's.
+// A supervisor with servers and workers as threads of the test, a fake clock and fake processes.
 
 #include "capstan/job/supervisor.h"
 
@@ -31,7 +31,7 @@ constexpr std::uint64_t kSamples = 16;
 constexpr float kRate = 0.125f;
 const FlatLayout kLayout({{"weight", {4}}});
 
-// Two workers, batches of 4: two updates an epoch.
+// Two workers, batches of 4: two updates per epoch.
 config::JobConfig job_config(std::uint32_t epochs) {
   config::JobConfig config;
   config.workers = kWorkers;
@@ -50,12 +50,12 @@ class Worker {
   void allow(int steps) {
     change([&] { allowed_ += steps; });
   }
-  // Ends as a killed process does: without a word.
+  // Ends like a killed process, without Leave.
   void die() {
     change([&] { dying_ = true; });
     if (thread_.joinable()) thread_.join();
   }
-  // When it has made the steps that are allowed: its work is done, or it was asked to end.
+  // Returns after the allowed steps: all are done, or the worker was asked to stop.
   void leave() {
     change([&] { leaving_ = true; });
   }
@@ -97,7 +97,7 @@ class Worker {
 
 class SupervisorTest : public ::testing::Test {
  protected:
-  // Servers that make plain gradient descent, and wait for members as long as a busy machine takes.
+  // Servers with plain SGD, and timeouts long enough for a busy machine.
   static server::ServerOptions servers(const std::filesystem::path& run) {
     server::ServerOptions options;
     options.job.workers = kWorkers;
@@ -128,7 +128,7 @@ class SupervisorTest : public ::testing::Test {
         job, environment_, record_, processes_, std::move(*observer),
         [this](auto weights, auto, const auto& cancel) { return evaluate_(weights, cancel); }, evaluator_);
     result_ = std::async(std::launch::async, [this] { return supervisor_->run(); });
-    // By now it has asked for the weights of the first epoch.
+    // By now the weights of the first epoch are requested.
     ASSERT_TRUE(processes_.await_looks(1));
     for (std::uint32_t rank = 0; rank < workers; ++rank)
       workers_.push_back(std::make_unique<Worker>(*cluster_, rank));
@@ -144,7 +144,7 @@ class SupervisorTest : public ::testing::Test {
   float saved_weight() const {
     return checkpoint::read_safetensors(run_ / "weights.safetensors").tensors.at(0).values.at(0);
   }
-  // Until so many updates are made, and no more can be.
+  // Waits until this many updates are made and no more are possible.
   void await_updates(std::size_t evaluations) { ASSERT_TRUE(events_.await_evaluations(evaluations)); }
 
   const TemporaryFolder folder_;
@@ -185,7 +185,7 @@ TEST_F(SupervisorTest, EvaluatesEachEpochAndTheEnd) {
   ASSERT_EQ(evaluations.size(), 2u);
   EXPECT_EQ(evaluations[0].version, Version{2});
   EXPECT_EQ(evaluations[0].epoch, 1);
-  EXPECT_EQ(evaluations[0].test.loss, 1 - 2 * kRate) << "two steps down a gradient of 1";
+  EXPECT_EQ(evaluations[0].test.loss, 1 - 2 * kRate) << "two steps with a gradient of 1";
   EXPECT_EQ(evaluations[1].version, Version{4});
   EXPECT_EQ(result.test.loss, 1 - 4 * kRate);
   EXPECT_EQ(saved_weight(), 1 - 4 * kRate);
@@ -205,7 +205,7 @@ TEST_F(SupervisorTest, ReportsProgressAsOftenAsItsIntervalSays) {
   EXPECT_EQ(events_.reports()[0].total, 4u);
 }
 
-TEST_F(SupervisorTest, AWorkerThatDoesNotComeIsLeftOut) {
+TEST_F(SupervisorTest, AWorkerThatDoesNotJoinIsLeftOut) {
   options_.join_timeout = std::chrono::seconds(2);
   begin(2, false, 1);
   ASSERT_TRUE(events_.await_message("worker 1 is lost"));
@@ -220,7 +220,7 @@ TEST_F(SupervisorTest, AWorkerThatDoesNotComeIsLeftOut) {
               Contains("worker 1 is lost (it did not come): training goes on without it"));
 }
 
-TEST_F(SupervisorTest, ALostWorkerIsToldOnceAndTheOthersGoOn) {
+TEST_F(SupervisorTest, ALostWorkerIsReportedOnceAndTheOthersContinue) {
   begin(2);
   allow(2);
   await_updates(1);
@@ -238,7 +238,7 @@ TEST_F(SupervisorTest, ALostWorkerIsToldOnceAndTheOthersGoOn) {
             1);
 }
 
-TEST_F(SupervisorTest, TellsWhyAProcessEnded) {
+TEST_F(SupervisorTest, ReportsWhyAProcessEnded) {
   begin(2);
   allow(2);
   await_updates(1);
@@ -286,7 +286,7 @@ TEST_F(SupervisorTest, AnInterruptLetsWorkersFinishTheirStepAndSaves) {
   await_updates(1);
   stop_.request();
   ASSERT_TRUE(events_.await_message("stopping: the workers finish their step (Ctrl-C again to kill)"));
-  allow(1000);  // the step under way; its answer is to leave
+  allow(1000);  // the current step; its answer ends the job
   const auto result = result_.get();
   EXPECT_TRUE(result.interrupted);
   EXPECT_GE(result.reached.steps, 2u);
@@ -297,7 +297,7 @@ TEST_F(SupervisorTest, AnInterruptLetsWorkersFinishTheirStepAndSaves) {
   EXPECT_EQ(saved_weight(), 1 - static_cast<float>(result.reached.steps) * kRate);
 }
 
-TEST_F(SupervisorTest, AnInterruptDoesNotWaitForAStepThatTakesLong) {
+TEST_F(SupervisorTest, AnInterruptDoesNotWaitForALongStep) {
   begin(100);
   allow(2);
   await_updates(1);
@@ -310,7 +310,7 @@ TEST_F(SupervisorTest, AnInterruptDoesNotWaitForAStepThatTakesLong) {
   EXPECT_TRUE(result.interrupted);
   EXPECT_EQ(result.reached.steps, 2u);
   EXPECT_EQ(result.lost_workers, 0u) << "they were ended, not lost";
-  EXPECT_EQ(newest_checkpoint(), 2u) << "nothing that was reached is gone";
+  EXPECT_EQ(newest_checkpoint(), 2u) << "no update is lost";
   EXPECT_EQ(saved_weight(), 1 - 2 * kRate);
   EXPECT_THAT(events_.messages(), Not(Contains(HasSubstr("is lost"))));
 }
@@ -343,7 +343,7 @@ TEST_F(SupervisorTest, AnInterruptBeforeTrainingEndsAtOnce) {
   }
 }
 
-TEST_F(SupervisorTest, WrongInputOfAWorkerEndsTheJobWhenItIsSaved) {
+TEST_F(SupervisorTest, WrongInputOfAWorkerEndsTheJobAfterACheckpoint) {
   begin(100);
   allow(2);
   await_updates(1);
@@ -361,7 +361,7 @@ TEST_F(SupervisorTest, WrongInputOfAWorkerEndsTheJobWhenItIsSaved) {
   EXPECT_EQ(saved_weight(), 1 - static_cast<float>(newest_checkpoint()) * kRate);
 }
 
-TEST_F(SupervisorTest, AnEvaluationThatFailsEndsNothing) {
+TEST_F(SupervisorTest, AFailedEvaluationDoesNotEndTheJob) {
   evaluate_ = [](const auto& weights, const auto&) -> std::optional<training::Evaluation> {
     if (weights[0] == 1 - 2 * kRate) throw UserError("val/cat/3.jpg cannot be read");
     return training::Evaluation{weights[0], 0.5, 1, 10};
@@ -377,7 +377,7 @@ TEST_F(SupervisorTest, AnEvaluationThatFailsEndsNothing) {
   EXPECT_EQ(result.problem, "");
 }
 
-TEST_F(SupervisorTest, ALastEvaluationThatFailsIsAProblemOfASavedRun) {
+TEST_F(SupervisorTest, AFailedLastEvaluationIsReportedAfterTheCheckpoint) {
   evaluate_ = [](const auto&, const auto&) -> std::optional<training::Evaluation> {
     throw UserError("val/cat/3.jpg cannot be read");
   };

@@ -25,7 +25,7 @@ struct Wrong {
   std::string says;
 };
 
-TEST(TaskFactory, WrongInputSaysWhatWouldBeRight) {
+TEST(TaskFactory, WrongInputIsAnErrorWithTheRemedy) {
   const testing::TemporaryFolder folder;
   testing::write_file(folder / "wrong.toml", "workers = 2\n");
   const std::vector<Wrong> cases = {
@@ -45,7 +45,7 @@ TEST(TaskFactory, WrongInputSaysWhatWouldBeRight) {
     wrong.change(config);
     try {
       (void)make_task(config);
-      ADD_FAILURE() << "taken: " << wrong.says;
+      ADD_FAILURE() << "accepted: " << wrong.says;
     } catch (const UserError& error) {
       EXPECT_THAT(error.what(), HasSubstr(wrong.says));
       EXPECT_EQ(std::string(error.what()).find('\n'), std::string::npos);
@@ -59,7 +59,7 @@ TEST(TaskFactory, ATestTaskNeedsNoTrainingSet) {
   EXPECT_GT(make_test_task(config).dataset.test->count(), 0u);
 }
 
-TEST(TaskFactory, ADeviceThatIsNotThereIsRefused) {
+TEST(TaskFactory, AMissingDeviceIsRejected) {
   EXPECT_NO_THROW(check_device("cpu"));
   EXPECT_THROW(check_device("cuda"), UserError);
 }

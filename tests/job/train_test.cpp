@@ -62,7 +62,7 @@ class TrainTest : public ::testing::Test {
   RecordedEvents events_;
 };
 
-// Asks a job to end when so many epochs have been evaluated.
+// Stops a job after this many evaluated epochs.
 class StopAfter final : public Events, public StopToken {
  public:
   explicit StopAfter(std::size_t epochs) : epochs_(epochs) {}
@@ -76,7 +76,7 @@ class StopAfter final : public Events, public StopToken {
   std::size_t evaluated_ = 0;
 };
 
-TEST_F(TrainTest, LeavesARunFolder) {
+TEST_F(TrainTest, WritesARunFolder) {
   const auto result = run(config("a", 2));
   EXPECT_EQ(result.reached.steps, 2 * kStepsPerEpoch);
   EXPECT_EQ(result.reached.epochs, 2);
@@ -91,7 +91,7 @@ TEST_F(TrainTest, LeavesARunFolder) {
   EXPECT_THAT(contents(folder_ / "a/metrics.jsonl"), HasSubstr(result.json()));
 }
 
-TEST_F(TrainTest, AnInterruptedRunGoesOnToTheSameBitsFromItsFolderAlone) {
+TEST_F(TrainTest, AnInterruptedRunResumesToTheSameBitsFromItsFolder) {
   (void)run(config("whole", 4));
   StopAfter stop(2);
   const auto first = run(config("cut", 4), stop, stop);
@@ -110,7 +110,7 @@ TEST_F(TrainTest, AnInterruptedRunGoesOnToTheSameBitsFromItsFolderAlone) {
   EXPECT_FALSE(fs::exists(folder_ / "cut/config.1.toml")) << "nothing has changed";
 }
 
-TEST_F(TrainTest, WhatChangesIsSaidAndTheConfigurationBeforeIsKept) {
+TEST_F(TrainTest, ChangesAreReportedAndTheOldConfigurationIsKept) {
   (void)run(config("a", 1));
   const auto before = contents(folder_ / "a/config.toml");
   auto more = config("a", 2);
@@ -122,7 +122,7 @@ TEST_F(TrainTest, WhatChangesIsSaidAndTheConfigurationBeforeIsKept) {
   EXPECT_NE(contents(folder_ / "a/config.toml"), before);
 }
 
-TEST_F(TrainTest, WhatCannotChangeIsRefusedAndNothingIsWritten) {
+TEST_F(TrainTest, ForbiddenChangesAreRejectedAndNothingIsWritten) {
   (void)run(config("a", 1));
   const auto before = contents(folder_ / "a/metrics.jsonl");
   auto other = config("a", 2);
@@ -132,8 +132,8 @@ TEST_F(TrainTest, WhatCannotChangeIsRefusedAndNothingIsWritten) {
   EXPECT_EQ(contents(folder_ / "a/metrics.jsonl"), before);
 }
 
-// Adam and AdamW keep arrays of the same names.
-TEST_F(TrainTest, ACheckpointOfAnotherOptimizerIsRefusedAlsoWithoutItsConfiguration) {
+// The state arrays of Adam and AdamW have the same names.
+TEST_F(TrainTest, ACheckpointOfAnotherOptimizerIsRejectedEvenWithoutItsConfiguration) {
   auto adam = config("a", 1);
   adam.optimizer.name = "adam";
   (void)run(adam);
@@ -144,7 +144,7 @@ TEST_F(TrainTest, ACheckpointOfAnotherOptimizerIsRefusedAlsoWithoutItsConfigurat
   EXPECT_THAT(refusal(other), HasSubstr("was made with adam"));
 }
 
-TEST_F(TrainTest, ARunThatIsFinishedHasNothingLeftToTrain) {
+TEST_F(TrainTest, AFinishedRunHasNothingLeftToTrain) {
   (void)run(config("a", 1));
   auto again = config("a", 1);
   again.resume = "auto";

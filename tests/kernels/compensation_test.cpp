@@ -48,8 +48,8 @@ TEST_P(Compensation, AdaptsToTheMeanOfSquares) {
   }
 }
 
-// Where nothing has moved there is nothing to correct, to the bit.
-TEST_P(Compensation, OfNoDelayChangesNothing) {
+// If the weights have not changed, the gradient keeps its bits.
+TEST_P(Compensation, WithoutDelayChangesNothing) {
   Arrays a(77);
   std::vector<float> out(77);
   compensate(5, a.g, a.w.data(), a.w.data(), out.data());

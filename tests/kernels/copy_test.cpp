@@ -22,7 +22,8 @@ TEST_P(Copy, CopiesEveryLengthFromAndToEveryAlignment) {
         std::vector<float> out(size + to + 1, -1);
         copy(from, std::span(out).subspan(to), stores);
         ASSERT_TRUE(std::equal(from.begin(), from.end(), out.begin() + static_cast<long>(to)));
-        ASSERT_EQ(std::count(out.begin(), out.end(), -1.0f), static_cast<long>(to) + 1) << "beside the copy";
+        ASSERT_EQ(std::count(out.begin(), out.end(), -1.0f), static_cast<long>(to) + 1)
+            << "outside of the copy";
       }
     }
   }

@@ -14,13 +14,13 @@ float half_of_smallest() {
   return smallest * 0.5f;
 }
 
-// What a denormal number counts for.
+// The value of a denormal number in arithmetic.
 float scaled_denormal() {
   volatile float tiny = std::numeric_limits<float>::denorm_min();
   return tiny * 0x1p100f;
 }
 
-TEST(Denormals, AreFlushedOnTheThreadThatAskedAndOnNoOther) {
+TEST(Denormals, AreFlushedOnTheCallingThreadOnly) {
   float written = -1, read = -1;
   std::thread([&] {
     flush_denormals_on_this_thread();

@@ -10,7 +10,7 @@
 
 namespace capstan::kernels {
 
-// Runs each case once for every instruction set that this processor has and the kernels were compiled for.
+// Runs each case for every instruction set that this processor has and the kernels were compiled for.
 class EachTarget : public testing::TestWithParam<std::int64_t> {
  protected:
   void SetUp() override { hwy::SetSupportedTargetsForTest(GetParam()); }

@@ -142,7 +142,7 @@ TEST_P(Steps, EqualPlainArithmetic) {
   }
 }
 
-TEST_P(Steps, CutsDoNotMatter) {
+TEST_P(Steps, SplitsDoNotMatter) {
   constexpr std::size_t kSize = 150;
   for (const auto& rule : rules()) {
     Arrays whole(kSize);

@@ -36,7 +36,7 @@ TEST_P(WeightedSum, EqualsPlainArithmetic) {
   }
 }
 
-TEST_P(WeightedSum, MayBeAddedToWhatIsThere) {
+TEST_P(WeightedSum, CanBeAddedToTheOutput) {
   for (std::size_t terms : {0, 1, 2, 5, 8}) {
     const Arrays a(terms, 1027);
     std::vector<float> out(1027);
@@ -54,7 +54,7 @@ TEST_P(WeightedSum, AddsInTheOrderGiven) {
   const float big = 1e8f, one = 1, minus = -1e8f;
   float out = 0;
   weighted_sum(std::vector<Term>{{&big}, {&one}, {&minus}}, 0, {&out, 1});
-  EXPECT_EQ(out, 0) << "the one is lost in the big number";
+  EXPECT_EQ(out, 0) << "1 is lost in rounding";
   weighted_sum(std::vector<Term>{{&big}, {&minus}, {&one}}, 0, {&out, 1});
   EXPECT_EQ(out, 1);
 }
@@ -73,7 +73,7 @@ TEST_P(WeightedSum, AnElementIsTheSameAtEveryPosition) {
   }
 }
 
-TEST_P(WeightedSum, CutsDoNotMatter) {
+TEST_P(WeightedSum, SplitsDoNotMatter) {
   constexpr std::size_t kSize = 333;
   for (std::size_t terms : {1, 2, 4, 7}) {
     const Arrays a(terms, kSize);
@@ -87,7 +87,7 @@ TEST_P(WeightedSum, CutsDoNotMatter) {
   }
 }
 
-TEST_P(WeightedSum, WritesNothingElse) {
+TEST_P(WeightedSum, WritesOnlyItsOutput) {
   const Arrays a(4, 200);
   for (std::size_t size = 0; size < 70; ++size) {
     std::vector<float> out(size + 2, 77);

@@ -39,7 +39,7 @@ std::string digest(const std::vector<TensorShape>& tensors) {
   return fmt::format("{:016x}", value);
 }
 
-// tests/reference/layouts.json is PyTorch's and torchvision's word, written by make_layouts.py.
+// tests/reference/layouts.json has the layouts of PyTorch and torchvision, written by make_layouts.py.
 nlohmann::json reference() {
   std::ifstream file(CAPSTAN_SOURCE_DIR "/tests/reference/layouts.json");
   return nlohmann::json::parse(file);
@@ -87,8 +87,8 @@ TEST(NetworkLayout, HasThePublishedNumberOfParameters) {
   for (const auto& [name, count] : published) EXPECT_EQ(network_layout(name).parameters(), count) << name;
 }
 
-// By trial, in PyTorch: images this large pass, alone or with another, and smaller ones do not.
-TEST(NetworkLayout, KnowsTheSmallestImages) {
+// Found by trial in PyTorch: images of this size work, in a batch of one or two; smaller ones do not.
+TEST(NetworkLayout, HasTheSmallestImageSizes) {
   const auto all = reference();
   for (const auto& [name, expected] : all.items()) {
     if (!expected.contains("least_side")) continue;
@@ -126,7 +126,7 @@ TEST(NetworkLayout, FollowsClassesAndImages) {
   EXPECT_EQ(mlp.front().dims, (std::vector<std::int64_t>{128, 60}));
 }
 
-TEST(NetworkLayout, LeNetTakesItsOwnImagesOnly) {
+TEST(NetworkLayout, LeNetAcceptsItsNominalImagesOnly) {
   EXPECT_THAT(
       [] {
         check_input(find_network("lenet"), {3, 28, 28});
@@ -167,7 +167,7 @@ TEST(NetworkLayout, RefusesBytesThatAreNotAPositiveMultipleOfFour) {
   }
 }
 
-TEST(NetworkLayout, AnUnknownNameIsAnsweredWithTheNearestAndWhereAllAre) {
+TEST(NetworkLayout, AnUnknownNameIsAnErrorWithTheNearest) {
   EXPECT_THAT([] { network_layout("resnet81"); },
               ThrowsMessage<UserError>(AllOf(HasSubstr("'resnet81'"), HasSubstr("did you mean resnet18?"),
                                              HasSubstr("capstan models"))));

@@ -36,7 +36,7 @@ TEST(RunFolder, KeepsItsLinesAndFiles) {
   EXPECT_EQ(run.path(), folder / "a/b");
   run.append(R"({"step":1})");
   run.append(R"({"step":2})");
-  EXPECT_EQ(contents(folder / "a/b/metrics.jsonl"), "{\"step\":1}\n{\"step\":2}\n");  // before it ends
+  EXPECT_EQ(contents(folder / "a/b/metrics.jsonl"), "{\"step\":1}\n{\"step\":2}\n");  // before the run ends
   run.write("config.toml", "x = 1\n");
   EXPECT_EQ(contents(folder / "a/b/config.toml"), "x = 1\n");
 }
@@ -48,7 +48,7 @@ TEST(RunFolder, NeverOverwritesARun) {
   EXPECT_EQ(contents(folder / "run/metrics.jsonl"), "precious\n");
 }
 
-TEST(RunFolder, TakesAFolderThatHoldsOtherThings) {
+TEST(RunFolder, AcceptsAFolderWithOtherFiles) {
   const TemporaryFolder folder;
   write_file(folder / "notes.txt", "mine");
   RunFolder run(folder.path(), "");
@@ -69,7 +69,7 @@ TEST(RunFolder, AFileThatCannotBeWrittenIsAnError) {
   EXPECT_THAT(error_of([&] { run.write("no/such/folder", "x"); }), HasSubstr("cannot write"));
 }
 
-TEST(RunFolder, RunsOfOneSecondGetFoldersOfTheirOwn) {
+TEST(RunFolder, RunsOfTheSameSecondGetDifferentFolders) {
   const TemporaryFolder folder;
   const auto before = std::filesystem::current_path();
   std::filesystem::current_path(folder.path());
@@ -93,9 +93,9 @@ TEST(ProcessUsage, SeesMemoryThatIsUsed) {
   ::munmap(memory, kBytes);
 }
 
-TEST(ProcessUsage, LeavesSharedSegmentsOut) {
+TEST(ProcessUsage, ExcludesSharedSegments) {
 #ifdef __SANITIZE_THREAD__
-  GTEST_SKIP() << "ThreadSanitizer keeps books on every byte, in private memory";
+  GTEST_SKIP() << "ThreadSanitizer's shadow memory is private";
 #endif
   const auto before = process_usage();
   constexpr std::size_t kBytes = 64 << 20;

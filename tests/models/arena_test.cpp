@@ -50,7 +50,7 @@ TEST(Arena, GapsAreZero) {
   for (std::size_t at = 0; at < flat.size(); ++at) EXPECT_TRUE(used[at] || flat[at] == 0) << at;
 }
 
-TEST(Arena, AnUnboundModelKeepsWhatItHad) {
+TEST(Arena, AnUnboundModelKeepsItsValues) {
   const auto model = make("lenet", {});
   const auto layout = layout_of(*model);
   const auto before = flat_weights(*model);
@@ -61,7 +61,7 @@ TEST(Arena, AnUnboundModelKeepsWhatItHad) {
   EXPECT_EQ(flat_weights(*model), before);
 }
 
-TEST(Arena, ABoundModelComputesWhatTheModelComputed) {
+TEST(Arena, ABoundModelComputesTheSame) {
   const auto model = make("lenet", {});
   const auto layout = layout_of(*model);
   const auto flat = flat_weights(*model);

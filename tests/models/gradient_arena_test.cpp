@@ -47,14 +47,14 @@ void expect_equals_autograd(const std::vector<float>& flat, const FlatLayout& la
   for (std::size_t i = 0; i < reference.parameters().size(); ++i) {
     const auto& [name, p] = reference.parameters()[i];
     const auto ours = tensor_in(layout, i, const_cast<float*>(flat.data()));
-    // Where two pixels are as good as equal, rounding decides which of them a pool takes, and layouts round
-    // differently: so single elements may differ, but hardly the whole.
+    // Where two pixels are almost equal, rounding decides which of them max pooling takes, and layouts round
+    // differently: single elements may differ, but the whole hardly.
     const double error = (ours - p.grad()).norm().item<double>(), size = p.grad().norm().item<double>();
     EXPECT_LE(error, 0.01 * size + 1e-6) << name;
   }
 }
 
-TEST(GradientArena, HoldsWhatAutogradComputes) {
+TEST(GradientArena, EqualsAutograd) {
   for (const auto* name : {"lenet", "mlp"}) {
     const Problem problem;
     const auto reference = make(name, {});  // plain: not bound, NCHW
@@ -78,7 +78,7 @@ TEST(GradientArena, HoldsWhatAutogradComputes) {
 }
 
 // Convolutions in groups, batch norm, shortcuts and concatenation, in the arena's order.
-TEST(GradientArena, HoldsWhatAutogradComputesForEveryKindOfLayer) {
+TEST(GradientArena, EqualsAutogradForEveryKindOfLayer) {
   for (const auto* name : {"resnet20", "resnet18-cifar", "mobilenet-v2", "densenet121", "googlenet"}) {
     const ModelOptions options{3, 32, 32, 10, 1, 0.0};
     const auto images = at::randn({8, 3, 32, 32});
@@ -101,8 +101,8 @@ TEST(GradientArena, HoldsWhatAutogradComputesForEveryKindOfLayer) {
     for (std::size_t i = 0; i < reference->parameters().size(); ++i) {
       const auto expected = reference->parameters()[i].tensor.grad();
       const auto ours = tensor_in(layout, i, gradients.data());
-      // In 32 bits another order of sums turns a few rectifiers, which deep networks amplify; a value in a
-      // wrong place would be far off.
+      // In 32 bits another order of sums flips a few ReLUs, which deep networks amplify; a misplaced value
+      // would differ much more.
       EXPECT_LE((ours - expected).norm().item<double>(), 0.05 * expected.norm().item<double>() + 1e-4 * most)
           << name << " " << reference->parameters()[i].name;
     }
@@ -137,7 +137,7 @@ TEST(GradientArena, WorksOnReadOnlyWeights) {
   ::munmap(mapping, bytes);
 }
 
-TEST(GradientArena, AnnouncesEachTensorOnceWhenItIsInPlaceLastLayerFirst) {
+TEST(GradientArena, ReportsEachTensorOnceLastLayerFirst) {
   const Problem problem;
   const auto model = make("lenet", {});
   const auto layout = layout_of(*model);
@@ -151,7 +151,7 @@ TEST(GradientArena, AnnouncesEachTensorOnceWhenItIsInPlaceLastLayerFirst) {
   });
   arena.begin();
   problem.loss(*model).backward();
-  EXPECT_EQ(order.size(), layout.tensors().size()) << "all are announced while backward runs";
+  EXPECT_EQ(order.size(), layout.tensors().size()) << "all are reported during the backward pass";
   arena.finish();
 
   ASSERT_EQ(order.size(), layout.tensors().size());
@@ -160,11 +160,11 @@ TEST(GradientArena, AnnouncesEachTensorOnceWhenItIsInPlaceLastLayerFirst) {
     EXPECT_EQ(seen[i], std::vector<float>(gradients.begin() + range.begin, gradients.begin() + range.end))
         << i;
   }
-  for (auto& i : order) i /= 2;  // weight and bias of one layer come in either order
+  for (auto& i : order) i /= 2;  // weight and bias of one layer come in any order
   EXPECT_THAT(order, ElementsAre(3, 3, 2, 2, 1, 1, 0, 0));
 }
 
-TEST(GradientArena, ATensorWithoutGradientIsZeroAndAnnounced) {
+TEST(GradientArena, ATensorWithoutGradientIsZeroAndReported) {
   Uneven model;
   const auto layout = layout_of(model);
   std::vector<float> gradients(layout.size(), 7);
@@ -186,7 +186,7 @@ TEST(GradientArena, ATensorWithoutGradientIsZeroAndAnnounced) {
 }
 
 TEST(GradientArena, RedirectChangesTheArray) {
-  at::set_num_threads(1);  // until a number is set, the first pass of a process may be divided in another way
+  at::set_num_threads(1);  // otherwise the first pass of a process may be divided differently
   const Problem problem;
   const auto model = make("mlp", {});
   const auto layout = layout_of(*model);
@@ -205,7 +205,7 @@ TEST(GradientArena, RedirectChangesTheArray) {
   EXPECT_EQ(second, kept);
 }
 
-TEST(GradientArena, LeavesTheModelAsItWas) {
+TEST(GradientArena, LeavesTheModelUnchanged) {
   const Problem problem;
   const auto model = make("mlp", {});
   const auto layout = layout_of(*model);

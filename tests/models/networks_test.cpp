@@ -25,7 +25,8 @@ std::vector<TensorShape> shapes(const std::vector<NamedTensor>& tensors) {
   return out;
 }
 
-// Few classes: what the table says of 1000 is compared with PyTorch elsewhere, without making the networks.
+// Few classes: the tensors for 1000 classes are compared with PyTorch elsewhere, without building the
+// networks.
 TEST(Networks, HaveTheTensorsOfTheTable) {
   for (const auto& network : layouts::networks()) {
     const auto& size = network.input;
@@ -42,7 +43,7 @@ TEST(Networks, HaveTheTensorsOfTheTable) {
   }
 }
 
-TEST(Networks, LeNetIsTheTextbooks) {
+TEST(Networks, LeNetEqualsAPlainDefinition) {
   const auto model = make("lenet", {});
   const auto parameter = [&](std::size_t i) { return model->parameters()[i].tensor; };
   const auto images = at::randn({5, 1, 28, 28});
@@ -71,7 +72,7 @@ TEST(Networks, AreInitialisedAsPyTorchInitialises) {
   }
 }
 
-TEST(Networks, FollowTheSeed) {
+TEST(Networks, DependOnTheSeed) {
   const auto weight = [](std::uint64_t seed) {
     return make("mlp", {1, 28, 28, 10, seed})->parameters()[0].tensor;
   };
@@ -79,12 +80,12 @@ TEST(Networks, FollowTheSeed) {
   EXPECT_FALSE(at::equal(weight(1), weight(2)));
 }
 
-TEST(Networks, AnUnknownNameIsAnsweredWithTheNearest) {
+TEST(Networks, AnUnknownNameIsAnErrorWithTheNearest) {
   EXPECT_THAT([] { make("lennet", {}); },
               ThrowsMessage<UserError>(AllOf(HasSubstr("'lennet'"), HasSubstr("did you mean lenet?"))));
 }
 
-TEST(Networks, SayWhichImagesTheyTake) {
+TEST(Networks, RejectImagesThatDoNotFit) {
   EXPECT_THAT(
       [] {
         make("lenet", {3, 32, 32, 10, 1});
@@ -97,13 +98,13 @@ TEST(Networks, SayWhichImagesTheyTake) {
       ThrowsMessage<UserError>(AllOf(HasSubstr("at least 63x63"), HasSubstr("3x32x32"))));
 }
 
-TEST(Networks, TakeAnyNumberOfChannels) {
+TEST(Networks, AcceptAnyNumberOfChannels) {
   const auto model = make("resnet20", {5, 12, 12, 4, 1});
   EXPECT_EQ(model->forward(at::randn({2, 5, 12, 12})).sizes(), (at::IntArrayRef{2, 4}));
 }
 
-// The spread of each family's first weights, by torchvision's formulas, and its biases.
-TEST(Networks, BeginAsTorchvisionsDo) {
+// The standard deviation of each family's initial weights, by torchvision's formulas, and its biases.
+TEST(Networks, AreInitialisedAsTorchvisions) {
   struct Case {
     const char *network, *tensor;
     double deviation;
@@ -140,8 +141,8 @@ TEST(Networks, BeginAsTorchvisionsDo) {
   }
 }
 
-// Where PyTorch refuses: a single value has no variance.
-TEST(Networks, ABatchOfOneSampleLeavesTheRunningStatisticsWhereItHasNone) {
+// A case that PyTorch rejects: a single value has no variance.
+TEST(Networks, ABatchOfOneSampleKeepsTheRunningStatistics) {
   const auto model = make("resnet20", {3, 4, 4, 3, 1});  // 1x1 in its last stage
   const auto loss = model->loss(at::randn({1, 3, 4, 4}), at::zeros({1}, at::kLong));
   loss.backward();
@@ -160,7 +161,7 @@ TEST(Networks, ABatchOfOneSampleLeavesTheRunningStatisticsWhereItHasNone) {
 TEST(Networks, DropoutIsTheNetworksOwnUnlessGiven) {
   const auto spread = [](std::optional<double> rate) {
     const auto model = make("vgg11-cifar", {3, 32, 32, 4, 1, rate});
-    const auto images = at::ones({8, 3, 32, 32});  // equal: without dropout all logits are
+    const auto images = at::ones({8, 3, 32, 32});  // equal images: without dropout all logits are equal
     return model->forward(images).std(0).max().item<float>();
   };
   EXPECT_LT(spread(0), 1e-5);

@@ -1,6 +1,5 @@
-// Every network against what PyTorch computes with the same weights, buffers and images: in 64 bits, in
-// training and in evaluation mode. tests/reference/networks is written by make_networks.py, which has the
-// same formulas.
+// Every network against PyTorch with the same weights, buffers and images: in 64 bits, in training and in
+// evaluation mode. make_networks.py, which has the same formulas, writes tests/reference/networks.
 
 #include <algorithm>
 #include <climits>
@@ -26,7 +25,7 @@ double drawn(std::uint64_t tensor, std::uint64_t i) {
   return static_cast<double>(z >> 40) / 8388608.0 - 1;
 }
 
-// A fresh array of this shape in C order: offset + scale · drawn.
+// A new row-major array of this shape: offset + scale · drawn.
 at::Tensor drawn(std::uint64_t tensor, at::IntArrayRef dims, double offset, double scale) {
   auto values = at::empty(dims, at::kDouble);
   auto* out = values.data_ptr<double>();
@@ -66,7 +65,7 @@ void expect_near(double ours, double expected, double relative, const std::strin
 
 class Parity : public testing::TestWithParam<std::string_view> {
  protected:
-  // Large arrays come and go: handing their memory back each time takes longer than computing.
+  // Returning the memory of large arrays to the system would take longer than computing.
   static void SetUpTestSuite() {
     ::mallopt(M_MMAP_MAX, 0);
     ::mallopt(M_TRIM_THRESHOLD, INT_MAX);
@@ -74,7 +73,7 @@ class Parity : public testing::TestWithParam<std::string_view> {
 
   void SetUp() override {
     std::ifstream file(CAPSTAN_SOURCE_DIR "/tests/reference/networks/" + std::string(GetParam()) + ".json");
-    ASSERT_TRUE(file) << "make_networks.py has not been run for it";
+    ASSERT_TRUE(file) << "make_networks.py has not been run for this network";
     reference_ = nlohmann::json::parse(file);
     const std::vector<std::int64_t> size = reference_["image"];
     ModelOptions options{size[0], size[1], size[2], reference_["classes"], 1, 0.0};
@@ -95,7 +94,7 @@ class Parity : public testing::TestWithParam<std::string_view> {
       const at::NoGradGuard no_grad;
       const auto logits = model_->forward(images_).contiguous();
       ASSERT_EQ(logits.numel(), expected["logits"].size());
-      // Relative to the largest: among many one may be close to zero.
+      // Relative to the largest, since single values may be close to zero.
       const double most = logits.abs().max().item<double>();
       for (std::int64_t i = 0; i < logits.numel(); ++i)
         EXPECT_NEAR(logits.data_ptr<double>()[i], expected["logits"][i], 1e-6 * most)
@@ -107,7 +106,7 @@ class Parity : public testing::TestWithParam<std::string_view> {
     expect_near(loss.item<double>(), expected["loss"], 1e-6, mode + " loss");
     if (!expected.contains("gradients")) return;
     loss.backward();
-    // A bias before a batch norm has no gradient but what rounding leaves.
+    // The gradient of a bias before a batch norm is zero except for rounding.
     const double noise = 1e-12 * std::ranges::max(expected["gradients"].get<std::vector<double>>());
     ASSERT_EQ(model_->parameters().size(), expected["gradients"].size());
     for (std::size_t i = 0; i < model_->parameters().size(); ++i) {

@@ -85,7 +85,7 @@ TEST(Optimizer, SgdWithMomentumEqualsPlainArithmetic) {
   }
 }
 
-TEST(Optimizer, CutsDoNotMatter) {
+TEST(Optimizer, SplitsDoNotMatter) {
   constexpr std::size_t kSize = 5000;
   for (const auto& options : every_kind()) {
     for (std::size_t workers : {1, 2, 4, 5}) {

@@ -18,20 +18,21 @@ using testing::ThrowsMessage;
 constexpr Kind kKinds[] = {Kind::kNone,  Kind::kSgd,     Kind::kAdam,
                            Kind::kAdamW, Kind::kAdagrad, Kind::kRmsProp};
 
-TEST(OptimizerOptions, NamesAreReadBack) {
+TEST(OptimizerOptions, NamesRoundTrip) {
   for (Kind kind : kKinds) EXPECT_EQ(parse_kind(name(kind)), kind);
   EXPECT_EQ(name(Kind::kAdamW), "adamw");
 }
 
 TEST(OptimizerOptions, UnknownNameListsTheKnownOnes) {
-  EXPECT_THAT([] { parse_kind("adamv"); },
-              ThrowsMessage<UserError>(AllOf(HasSubstr("'adamv' is unknown"), HasSubstr("did you mean 'adam"),
-                                             HasSubstr("none, sgd, adam, adamw, adagrad, rmsprop"))));
+  EXPECT_THAT(
+      [] { parse_kind("adamv"); },
+      ThrowsMessage<UserError>(AllOf(HasSubstr("unknown optimizer 'adamv'"), HasSubstr("did you mean 'adam"),
+                                     HasSubstr("none, sgd, adam, adamw, adagrad, rmsprop"))));
   EXPECT_THROW(parse_kind(""), UserError);
   EXPECT_THROW(parse_kind("SGD"), UserError);
 }
 
-// By name, as flags and messages have them.
+// By the names in flags and messages.
 std::map<std::string, double> values(const Options& options) {
   std::map<std::string, double> out;
   visit_options(
@@ -43,7 +44,7 @@ std::map<std::string, double> values(const Options& options) {
 }
 
 // The signatures in the documentation of PyTorch 2.0: SGD, Adam, AdamW, Adagrad and RMSprop. SGD has no
-// default learning rate there.
+// default learning rate in it.
 TEST(OptimizerOptions, DefaultsAreValidAndPyTorchs) {
   const std::map<Kind, std::map<std::string, double>> documented = {
       {Kind::kSgd, {{"lr", 0.02}, {"momentum", 0}, {"dampening", 0}, {"weight-decay", 0}, {"nesterov", 0}}},
@@ -66,7 +67,7 @@ TEST(OptimizerOptions, AreAllInTheList) {
   Options options;
   int visited = 0;
   visit_options([&](const OptionInfo&, auto& value) { value = ++visited > 0; }, options);
-  // Another member makes this line an error: it belongs into the list, and here.
+  // A new member makes this line an error: add it to visit_options() and here.
   const auto& [kind, lr, weight_decay, momentum, dampening, nesterov, beta1, beta2, eps, lr_decay, alpha,
                centered] = options;
   for (const double value : {lr, weight_decay, momentum, dampening, beta1, beta2, eps, lr_decay, alpha})
@@ -110,7 +111,7 @@ TEST(OptimizerOptions, WrongValuesAreNamed) {
   }
 }
 
-TEST(OptimizerOptions, OptionsOfOtherKindsAreNotLookedAt) {
+TEST(OptimizerOptions, OptionsOfOtherKindsAreIgnored) {
   EXPECT_NO_THROW(validate({.kind = Kind::kAdam, .momentum = 9}));
   EXPECT_NO_THROW(validate({.kind = Kind::kSgd, .beta1 = 2}));
 }

@@ -66,7 +66,7 @@ double one(std::uint64_t) {
 }
 
 // 20 steps on random tensors; every tenth gradient is zero. `rate` may change each update's learning rate;
-// `scheduled` is what the schedule makes of it, said independently.
+// `scheduled` is the schedule's factor, computed independently.
 void expect_parity(const Options& options, std::int64_t size, const Factor& rate = one,
                    const Schedule& schedule = {}, const Factor& scheduled = one) {
   SCOPED_TRACE(describe(options) + ", size " + std::to_string(size));
@@ -150,7 +150,7 @@ TEST(OptimizerParity, RmsProp) {
 }
 
 TEST(OptimizerParity, LearningRateSchedule) {
-  // Three updates of warm-up, then half as much after every four.
+  // Three updates of warm-up, then halved after every four.
   constexpr double kFactors[20] = {1.0 / 3, 2.0 / 3, 1,    1,    1,    1,     1,     0.5,   0.5,   0.5,
                                    0.5,     0.25,    0.25, 0.25, 0.25, 0.125, 0.125, 0.125, 0.125, 0.0625};
   for (Kind kind : {Kind::kSgd, Kind::kAdam, Kind::kAdamW, Kind::kAdagrad, Kind::kRmsProp})

@@ -50,7 +50,7 @@ TEST(Schedule, CosineFallsFromOneToZero) {
   EXPECT_EQ(s.factor(100000), 0);
 }
 
-TEST(Schedule, TextIsWhatParseReads) {
+TEST(Schedule, TextRoundTrips) {
   for (const char* text : {"constant", "cosine", "step:1000:0.1", "step:7:0.3333"}) {
     const auto s = Schedule::parse(text, 3, 50);
     EXPECT_EQ(s.text(), text);
@@ -59,7 +59,7 @@ TEST(Schedule, TextIsWhatParseReads) {
   }
 }
 
-TEST(Schedule, WrongTextSaysWhatWouldBeRight) {
+TEST(Schedule, WrongTextIsAnErrorWithTheAllowedForms) {
   for (const char* text : {"", "linear", "step", "step:", "step:10", "step:10:", "step::0.1", "step:0:0.1",
                            "step:-3:0.1", "step:1.5:0.1", "step:10:0", "step:10:-1", "step:10:nan",
                            "step:10:x", "step:10:0.1:2", "cosine:5", "Constant"}) {

@@ -11,7 +11,7 @@ TEST(Shards, OneServerHoldsEverything) {
   EXPECT_EQ(split(12345, 1), (std::vector<Range>{{0, 12345}}));
 }
 
-TEST(Shards, CutsLieOnPages) {
+TEST(Shards, BoundariesAreOnPages) {
   EXPECT_EQ(split(4 * 1024, 2), (std::vector<Range>{{0, 2048}, {2048, 4096}}));
   EXPECT_EQ(split(3 * 1024 + 5, 2), (std::vector<Range>{{0, 2048}, {2048, 3077}}));
 }
@@ -46,24 +46,24 @@ using Ranges = std::vector<Range>;
 // Tensors of 20, 16, 16 and 5 elements begin at 0, 32, 48 and 64; the whole has 80.
 const FlatLayout kFour({{"a", {20}}, {"b", {16}}, {"c", {4, 4}}, {"d", {5}}});
 
-TEST(GroupRanges, AreTheTensorsWithTheGapsInTheDefault) {
+TEST(GroupRanges, AreTheTensorsAndTheDefaultHasTheGaps) {
   EXPECT_EQ(group_ranges(kFour, std::vector<std::uint32_t>{0, 0, 0, 0}, 1, {0, 80}),
             (std::vector<Ranges>{{{0, 80}}}));
   EXPECT_EQ(group_ranges(kFour, std::vector<std::uint32_t>{1, 0, 0, 1}, 2, {0, 80}),
             (std::vector<Ranges>{{{20, 64}, {69, 80}}, {{0, 20}, {64, 69}}}));
   EXPECT_EQ(group_ranges(kFour, std::vector<std::uint32_t>{0, 1, 1, 2}, 3, {0, 80}),
             (std::vector<Ranges>{{{0, 32}, {69, 80}}, {{32, 64}}, {{64, 69}}}))
-      << "neighbours of one group are one range";
+      << "adjacent ranges of one group are merged";
 }
 
-TEST(GroupRanges, AreCountedFromTheShardAndMayBeNone) {
+TEST(GroupRanges, AreRelativeToTheShardAndMayBeEmpty) {
   const std::vector<std::uint32_t> of = {1, 0, 0, 1};
   EXPECT_EQ(group_ranges(kFour, of, 2, {10, 66}), (std::vector<Ranges>{{{10, 54}}, {{0, 10}, {54, 56}}}));
   EXPECT_EQ(group_ranges(kFour, of, 2, {32, 64}), (std::vector<Ranges>{{{0, 32}}, {}}));
   EXPECT_EQ(group_ranges(kFour, of, 2, {80, 80}), (std::vector<Ranges>{{}, {}}));
 }
 
-RC_GTEST_PROP(GroupRangesProperty, HoldEveryElementOnceInTheGroupOfItsTensor, ()) {
+RC_GTEST_PROP(GroupRangesProperty, ContainEveryElementOnceInTheGroupOfItsTensor, ()) {
   std::vector<TensorShape> tensors;
   const auto count = *rc::gen::inRange<std::size_t>(1, 8);
   const auto groups = *rc::gen::inRange<std::uint32_t>(1, 4);
@@ -82,7 +82,7 @@ RC_GTEST_PROP(GroupRangesProperty, HoldEveryElementOnceInTheGroupOfItsTensor, ()
     std::uint64_t at = 0;
     for (const auto& r : all[g]) {
       RC_ASSERT(r.begin < r.end);
-      RC_ASSERT(&r == all[g].data() || r.begin > at);  // sorted, and no two touch
+      RC_ASSERT(&r == all[g].data() || r.begin > at);  // sorted, and none adjacent
       at = r.end;
       for (auto i = r.begin; i < r.end; ++i) {
         RC_ASSERT(found.at(begin + i) == -1);

@@ -43,7 +43,7 @@ TEST(Comparison, TheTargetIsReachedAtTheFirstEvaluationThatHasIt) {
   EXPECT_EQ(seconds_to_target(c, c.runs[0]), std::nullopt);
 }
 
-TEST(Comparison, SettingsSayWhoDiffers) {
+TEST(Comparison, SettingsShowDifferences) {
   EXPECT_THAT(common_settings(example()), ElementsAre(Pair("network", "lenet"), Pair("dataset", "digits"),
                                                       Pair("threads", "2 (single), 1 (async)")));
 }
@@ -53,7 +53,7 @@ TEST(Comparison, TextIsATableOf80Columns) {
   std::istringstream lines(text(table(c)));
   std::vector<std::string> found;
   for (std::string line; std::getline(lines, line);) {
-    // Bytes that continue a character take no column.
+    // Continuation bytes of UTF-8 take no column.
     EXPECT_LE(std::ranges::count_if(line, [](unsigned char b) { return (b & 0xc0) != 0x80; }), 80) << line;
     found.push_back(line);
   }
@@ -64,7 +64,7 @@ TEST(Comparison, TextIsATableOf80Columns) {
                          "sync               failed: server 0 is lost (killed by signal 9): training cann…"));
 }
 
-TEST(Comparison, TextSaysWhatThereIsNot) {
+TEST(Comparison, TextShowsMissingValues) {
   auto c = example();
   c.target_accuracy.reset();
   c.runs.erase(c.runs.begin());

@@ -16,14 +16,14 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// What stands between the tags of the element with this id.
+// The text of the element with this id.
 nlohmann::json data_of(const std::string& html) {
   const std::string open = "<script type=\"application/json\" id=\"data\">";
   const auto begin = html.find(open) + open.size();
   return nlohmann::json::parse(html.substr(begin, html.find("</script>", begin) - begin), nullptr, false);
 }
 
-// Chart.js names its home in comments.
+// Chart.js has URLs in its comments.
 std::string without_chart_js(std::string html) {
   const auto at = html.find(chart_js());
   return at == std::string::npos ? html : html.erase(at, chart_js().size());
@@ -53,7 +53,7 @@ TEST(Page, HasTheTableTheJobAndTheVersions) {
     EXPECT_THAT(html, HasSubstr(text));
 }
 
-TEST(Page, NeedsNothingFromOutside) {
+TEST(Page, IsSelfContained) {
   const auto html = page(example());
   EXPECT_THAT(html, HasSubstr(std::string(chart_js())));
   EXPECT_THAT(html, HasSubstr("default-src 'none'"));
@@ -61,14 +61,14 @@ TEST(Page, NeedsNothingFromOutside) {
   EXPECT_FALSE(std::regex_search(own, std::regex("https?:|//[a-z]|<link|<img|src=|@import|url\\(")));
 }
 
-TEST(Page, ChartJsIsWholeAndCannotEndItsElement) {
+TEST(Page, ChartJsIsCompleteAndCannotEndItsElement) {
   const auto packaged = capstan::testing::contents(CAPSTAN_CHART_JS);
   ASSERT_FALSE(packaged.empty()) << CAPSTAN_CHART_JS;
   EXPECT_TRUE(chart_js() == packaged) << chart_js().size() << " bytes instead of " << packaged.size();
   EXPECT_EQ(chart_js().find("</script"), std::string_view::npos);
 }
 
-TEST(Page, ShowsEvilNamesAsText) {
+TEST(Page, EscapesNames) {
   auto c = example();
   c.runs[0].strategy = "</script><script>alert(1)</script>";
   c.runs[0].settings[1].second = "<img src=x onerror=\"alert(1)\">&";

@@ -63,7 +63,7 @@ TEST(ScalingPage, HasVerdictsTablesAndTheCluster) {
     EXPECT_THAT(html, HasSubstr(text));
 }
 
-TEST(ScalingPage, NeedsNothingFromOutside) {
+TEST(ScalingPage, IsSelfContained) {
   const auto html = scaling_page(example());
   EXPECT_THAT(html, HasSubstr(std::string(chart_js())));
   EXPECT_THAT(html, HasSubstr("default-src 'none'"));

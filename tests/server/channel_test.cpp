@@ -87,7 +87,7 @@ TEST_F(ChannelTest, NothingButTheHandshakeIsTakenBeforeTrust) {
     time_.settle();
     ASSERT_TRUE(at_server_.ended) << wire::name_of(message);
     EXPECT_EQ(at_server_.ended->code(), StatusCode::kMalformed);
-    EXPECT_THAT(at_server_.ended->message(), HasSubstr("before Hello"));
+    EXPECT_THAT(at_server_.ended->message(), HasSubstr("instead of Hello"));
     EXPECT_TRUE(at_server_.messages.empty());
   }
 }

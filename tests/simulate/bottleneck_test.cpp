@@ -11,7 +11,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// 4 MB, one server, 100 ms for a batch; everything else is free.
+// 4 MB, one server, 100 ms per batch; everything else takes no time.
 Cluster plain(std::uint32_t workers) {
   Cluster c;
   c.workers = workers;
@@ -25,25 +25,25 @@ Bottleneck of(const Cluster& c, const std::string& strategy) {
   return find_bottleneck(c, strategy, simulate(c, strategy::parse(strategy, c.workers)), 10'000);
 }
 
-TEST(Bottleneck, IsTheComputingWhereNothingElseTakesTime) {
+TEST(Bottleneck, IsComputingWithoutOtherLimits) {
   const auto b = of(plain(8), "sync");
   EXPECT_EQ(b.limit, Limit::kComputing);
   EXPECT_EQ(b.sentence, "computing (100 % of the workers' time)");
   EXPECT_EQ(relief(plain(8), "sync", b.limit, 10'000), "with 16 workers 2.00 times");
 }
 
-TEST(Bottleneck, IsTheServersLinksWhereTheyAreFull) {
+TEST(Bottleneck, IsTheServersLinksIfTheyAreSaturated) {
   auto c = plain(16);
-  c.bandwidth = 1e8;  // 25 pushes a second
+  c.bandwidth = 1e8;  // 25 pushes per second
   const auto b = of(c, "async");
   EXPECT_EQ(b.limit, Limit::kServerLinks);
-  // Each by itself: 100 ms and twice 40 ms, 89 a second together.
+  // A single worker: 100 ms and twice 40 ms, so 89 per second together.
   EXPECT_NEAR(b.gain, 16 / 0.18 / 25, 0.2);
   EXPECT_THAT(b.sentence, HasSubstr("the servers' links"));
   EXPECT_EQ(relief(c, "async", b.limit, 10'000).value_or("").substr(0, 17), "with 2 servers 1.");
 }
 
-TEST(Bottleneck, IsTheOwnLinkWhereThatTakesLongest) {
+TEST(Bottleneck, IsTheOwnLinkIfItTakesLongest) {
   auto c = plain(1);
   c.bandwidth = 2e7;  // 200 ms each way
   c.server_bandwidth = Cluster::kUnlimited;
@@ -53,21 +53,21 @@ TEST(Bottleneck, IsTheOwnLinkWhereThatTakesLongest) {
   EXPECT_EQ(relief(c, "sync", b.limit, 10'000), "with links of 40 MB/s 1.67 times");
 }
 
-TEST(Bottleneck, IsTheUpdateWhereMemoryIsSlow) {
+TEST(Bottleneck, IsTheUpdateIfMemoryIsSlow) {
   auto c = plain(4);
-  c.memory_rate = 4e7;  // 100 ms for each pass over the model: 8 of them
+  c.memory_rate = 4e7;  // 100 ms for each of 8 passes over the model
   const auto b = of(c, "sync");
   EXPECT_EQ(b.limit, Limit::kUpdates);
   EXPECT_NEAR(b.gain, 9, 1e-6);
 }
 
-TEST(Bottleneck, IsTheSlowWorkerForWhomAllWait) {
+TEST(Bottleneck, IsTheSlowWorkerThatOthersWaitFor) {
   auto c = plain(4);
   c.slowness = {{2, 5}};
   const auto b = of(c, "sync");
   EXPECT_EQ(b.limit, Limit::kOthers);
   EXPECT_NEAR(b.gain, 5, 1e-6);
-  EXPECT_THAT(b.sentence, HasSubstr("others wait 60 % of their time"));  // three of four wait 4/5
+  EXPECT_THAT(b.sentence, HasSubstr("the others wait for 60 % of their time"));  // three of four wait 4/5
   EXPECT_FALSE(relief(c, "sync", b.limit, 10'000));
   EXPECT_EQ(of(c, "async").limit, Limit::kComputing);
 }
@@ -75,13 +75,13 @@ TEST(Bottleneck, IsTheSlowWorkerForWhomAllWait) {
 TEST(Bottleneck, IsWhatHelpsMostOfSeveral) {
   auto c = plain(8);
   c.slowness = {{2, 3}};
-  c.memory_rate = 12 * 4e6 / 0.4;  // 0.3 s of the slowest worker, 0.4 s of the update
+  c.memory_rate = 12 * 4e6 / 0.4;  // 0.3 s for the slowest worker, 0.4 s for the update
   const auto b = of(c, "sync");
   EXPECT_EQ(b.limit, Limit::kUpdates);
   EXPECT_NEAR(b.gain, 0.7 / 0.3, 1e-6);
 }
 
-TEST(Bottleneck, IsTheCoresWhereWorkersShareThem) {
+TEST(Bottleneck, IsTheCoresIfWorkersShareThem) {
   auto c = plain(4);
   c.machine = SharedMachine{2, 1, 0};
   const auto b = of(c, "sync");
@@ -90,7 +90,7 @@ TEST(Bottleneck, IsTheCoresWhereWorkersShareThem) {
   EXPECT_EQ(relief(c, "sync", b.limit, 10'000), "with 4 cores 2.00 times");
 }
 
-TEST(Bottleneck, IsFailuresWhereWorkersAreMostlyDown) {
+TEST(Bottleneck, IsFailuresIfWorkersAreMostlyDown) {
   auto c = plain(4);
   c.rounds = 500;
   c.failures = 0.1;

@@ -39,8 +39,8 @@ TEST(Calibration, TakesTheTimesOfOneWorker) {
   EXPECT_EQ(c.elements, 1'000'000u);
 }
 
-// A run that was given no threads says so.
-TEST(Calibration, TakesWhatTheRunDerivedFromItsMachine) {
+// A run without --threads has the derived value.
+TEST(Calibration, TakesDerivedValuesOfTheRun) {
   const TemporaryFolder folder;
   write_run(folder, kResult,
             "strategy = 'sync'\nbatch-size = 20\n\n[derived]\nthreads = 3\nbatch-size = 7\n");
@@ -57,11 +57,11 @@ TEST(Calibration, TakesARunWithGroupsOfTensors) {
   EXPECT_NEAR(Calibration::read(folder.path()).exchange, 0.02, 1e-12);
 }
 
-TEST(Calibration, GivesTheRunBack) {
+TEST(Calibration, PredictsItsOwnRun) {
   const TemporaryFolder folder;
   write_run(folder, kResult);
   const auto calibration = Calibration::read(folder.path());
-  // With memory of which an update takes less than the exchange did, and with one where it would take more.
+  // With a memory rate at which an update takes less than the exchange, and one at which it takes more.
   for (const double rate : {10e9, 1e9, 1e8}) {
     Cluster c;
     c.elements = calibration.elements;
@@ -76,13 +76,13 @@ TEST(Calibration, GivesTheRunBack) {
   }
 }
 
-TEST(Calibration, TakesOnlyComputingWhereWorkersWaitedForEachOther) {
+TEST(Calibration, TakesOnlyTheComputeTimeOfSeveralWorkers) {
   const TemporaryFolder folder;
   std::string result = kResult;
   result.replace(result.find("\"workers\":1"), 11, "\"workers\":2");
   write_run(folder, result);
   const auto c = Calibration::read(folder.path());
-  EXPECT_NEAR(c.compute, 0.2, 1e-12);  // each made half of the batches in that time
+  EXPECT_NEAR(c.compute, 0.2, 1e-12);  // each computed half of the batches in that time
   EXPECT_EQ(c.exchange, 0);
   EXPECT_EQ(c.elements, 0u);
 }
@@ -90,7 +90,7 @@ TEST(Calibration, TakesOnlyComputingWhereWorkersWaitedForEachOther) {
 TEST(Calibration, LastBatchesMayBeSmaller) {
   const TemporaryFolder folder;
   std::string result = kResult;
-  // 100 updates of 1990 samples: as long for each sample.
+  // 1990 samples in 100 updates: the same time per sample.
   result.replace(result.find("166.66666666666667"), 18, "165.83333333333334");
   write_run(folder, result);
   EXPECT_NEAR(Calibration::read(folder.path()).compute, 10.0 / 1990 * 20, 1e-9);
@@ -105,7 +105,7 @@ std::string error_of(const std::filesystem::path& run) {
   return "none";
 }
 
-TEST(Calibration, SaysWhatARunLacks) {
+TEST(Calibration, ReportsMissingValuesOfARun) {
   const TemporaryFolder folder;
   EXPECT_THAT(error_of(folder / "nothing"), HasSubstr("nothing/metrics.jsonl: cannot be read"));
   write_run(folder, "{\"kind\":\"progress\"}");

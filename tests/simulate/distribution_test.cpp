@@ -79,7 +79,7 @@ TEST(Distribution, SumsOfFewAndManyHaveTheMomentsOfSums) {
   }
 }
 
-TEST(Distribution, ReadsWhatItWrites) {
+TEST(Distribution, TextRoundTrips) {
   for (const char* text : {"constant(0.2)", "lognormal(0.2,0.5)", "uniform(0.1,0.3)", "normal(1,0.25)"})
     EXPECT_EQ(of(text).text(), text);
   EXPECT_EQ(of("lognormal( 0.2, 0.5 )").text(), "lognormal(0.2,0.5)");
@@ -95,7 +95,7 @@ std::string error_of(const std::string& text) {
   return "none";
 }
 
-TEST(Distribution, SaysWhatIsWrong) {
+TEST(Distribution, ReportsWhatIsWrong) {
   EXPECT_EQ(error_of("lognorml(0.2,0.5)"),
             "--compute lognorml(0.2,0.5): unknown distribution (did you mean lognormal?); known: constant, "
             "lognormal, uniform, exponential, normal");

@@ -37,7 +37,7 @@ std::string refusal(const ScenarioOptions& options) {
   return "";
 }
 
-// One worker of 2 threads took 0.1 s for 20 samples, and 0.02 s for the exchange of a million floats.
+// One worker with 2 threads took 0.1 s for 20 samples, and 0.02 s to exchange a million floats.
 void write_run(const TemporaryFolder& folder) {
   write_file(
       folder / "metrics.jsonl",
@@ -63,7 +63,7 @@ TEST(Scenario, HasTheDefaultsOfACluster) {
   EXPECT_EQ(s.calibrated, "");
 }
 
-TEST(Scenario, TakesWhatIsGiven) {
+TEST(Scenario, TakesGivenOptions) {
   ScenarioOptions o;
   o.model = "lenet";
   o.compute = "0.5";
@@ -102,7 +102,7 @@ TEST(Scenario, OfOneMachineHasNoLinksUnlessTheyAreGiven) {
   EXPECT_DOUBLE_EQ(c.machine->traffic, 3e9);
   EXPECT_EQ(c.bandwidth, Cluster::kUnlimited);
   EXPECT_EQ(c.latency, 0);
-  EXPECT_EQ(c.detection, 0) << "the end of a process is noticed at once";
+  EXPECT_EQ(c.detection, 0) << "the end of a process is detected at once";
 }
 
 TEST(Scenario, TakesTimesFromAMeasuredRun) {
@@ -112,7 +112,7 @@ TEST(Scenario, TakesTimesFromAMeasuredRun) {
   o.calibrate = folder.path();
   const auto s = scenario(o);
   EXPECT_EQ(s.model, "lenet");
-  EXPECT_EQ(s.cluster.elements, 1'000'000u) << "as the run says, not as the layout has it";
+  EXPECT_EQ(s.cluster.elements, 1'000'000u) << "from the run, not from the layout";
   EXPECT_EQ(s.cluster.batch, 20u);
   EXPECT_EQ(s.cluster.state_tensors, 2u) << "adam's";
   EXPECT_NEAR(s.cluster.compute.mean(), 0.1, 1e-12);
@@ -120,7 +120,7 @@ TEST(Scenario, TakesTimesFromAMeasuredRun) {
   o.batch = 40;
   EXPECT_NEAR(scenario(o).cluster.compute.mean(), 0.2, 1e-12) << "twice the samples";
   o.compute = "0.7";
-  EXPECT_DOUBLE_EQ(scenario(o).cluster.compute.mean(), 0.7) << "what is given counts";
+  EXPECT_DOUBLE_EQ(scenario(o).cluster.compute.mean(), 0.7) << "the given value";
 }
 
 TEST(Scenario, SharesTheCoresOfOneMachineAmongWorkers) {
@@ -138,19 +138,19 @@ TEST(Scenario, SharesTheCoresOfOneMachineAmongWorkers) {
   EXPECT_EQ(scenario(o).cluster.machine->threads, 1) << "the number of workers is not fixed";
 }
 
-TEST(Scenario, WhatSaysNothingIsRefused) {
+TEST(Scenario, UselessOptionsAreRejected) {
   ScenarioOptions o;
   o.spread = 1;
-  EXPECT_EQ(refusal(o), "--spread needs --calibrate; otherwise say --compute \"lognormal(median,sigma)\"");
+  EXPECT_EQ(refusal(o), "--spread needs --calibrate; otherwise use --compute \"lognormal(median,sigma)\"");
   o = {};
   o.threads = 2;
-  EXPECT_EQ(refusal(o), "--threads needs --cores: how many cores there are to share");
+  EXPECT_EQ(refusal(o), "--threads needs --cores, the number of shared cores");
   o = {};
   o.compute_memory = "1GB/s";
-  EXPECT_EQ(refusal(o), "--compute-memory needs --cores: workers that share a machine");
+  EXPECT_EQ(refusal(o), "--compute-memory needs --cores, the number of shared cores");
   o.cores = 2;
   o.compute_memory = "20GB/s";
-  EXPECT_EQ(refusal(o), "--compute-memory 20GB/s: one worker cannot move more than --memory-rate 10GB/s");
+  EXPECT_EQ(refusal(o), "--compute-memory 20GB/s: must be at most --memory-rate 10GB/s");
   o = {};
   o.compute = "0";
   EXPECT_NE(refusal(o), "");

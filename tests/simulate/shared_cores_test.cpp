@@ -10,7 +10,7 @@
 namespace capstan::simulate {
 namespace {
 
-TEST(SharedCores, EnoughCoresSlowNobody) {
+TEST(SharedCores, EnoughCoresSlowNoTask) {
   SharedCores cores(2, 1e9);
   SharedCores::Task task = 9;
   cores.begin(0, 0, 1, 1, 0);
@@ -30,11 +30,11 @@ TEST(SharedCores, TooFewAreDividedEqually) {
   EXPECT_DOUBLE_EQ(cores.next(0, task), 2);  // half as fast
   EXPECT_DOUBLE_EQ(cores.end(0, 2), 1);
   EXPECT_DOUBLE_EQ(cores.done(1, 2), 1);
-  EXPECT_DOUBLE_EQ(cores.next(2, task), 4);  // the rest alone
+  EXPECT_DOUBLE_EQ(cores.next(2, task), 4);  // the rest without the other task
   EXPECT_DOUBLE_EQ(cores.busy(4), 4);
 }
 
-TEST(SharedCores, WhatEndsEarlyLeavesItsCores) {
+TEST(SharedCores, ATaskThatEndsEarlyFreesItsCores) {
   SharedCores cores(1, 1e9);
   SharedCores::Task task = 9;
   cores.begin(0, 0, 1, 1, 0);
@@ -58,8 +58,8 @@ TEST(SharedCores, MemoryIsSharedToo) {
   EXPECT_DOUBLE_EQ(cores.next(2, task), 4);
 }
 
-// The same in small steps of time.
-RC_GTEST_PROP(SharedCoresProperty, EndsAsInSmallSteps, ()) {
+// A simulation in small time steps.
+RC_GTEST_PROP(SharedCoresProperty, EqualsASimulationInSmallSteps, ()) {
   const auto tasks = *rc::gen::inRange<std::uint32_t>(1, 6);
   const auto cores = *rc::gen::inRange(1, 4);
   std::vector<double> begin, left, end(tasks, -1);

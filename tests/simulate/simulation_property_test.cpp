@@ -38,7 +38,7 @@ std::string any_strategy() {
                                         "fedbuff:3:2:1");
 }
 
-// Any strategy, with a count of what it was asked and what it decided.
+// Any strategy, with counts of its inputs and decisions.
 class Counted final : public strategy::Strategy {
  public:
   struct Counts {
@@ -89,12 +89,12 @@ RC_GTEST_PROP(SimulationProperty, EveryPushAndEverySecondIsAccountedFor, ()) {
   Counted::Counts decided;
   const auto p = simulate(c, std::make_unique<Counted>(strategy::parse(strategy, c.workers), decided));
   RC_TAG(strategy);
-  // Everybody always goes on in the end.
+  // All workers continue to the end.
   RC_ASSERT(p.rounds == c.rounds * c.workers);
-  // Whoever has weights again has handed in before; at most one push of each is under way.
+  // A completed round includes a push; at most one push per worker is in flight.
   RC_ASSERT(p.pushes >= p.rounds);
   RC_ASSERT(p.pushes <= p.rounds + c.workers + p.failures);
-  // The strategy was asked about each of them; beside what it refuses, only a lost worker's push is dropped.
+  // The strategy saw each push; besides those that it drops, only pushes of lost workers are dropped.
   RC_ASSERT(p.pushes == decided.pushes);
   RC_ASSERT(p.applied == decided.applied);
   RC_ASSERT(p.dropped >= decided.refused);
@@ -116,8 +116,8 @@ RC_GTEST_PROP(SimulationProperty, EveryPushAndEverySecondIsAccountedFor, ()) {
   if (c.failures == 0) RC_ASSERT(p.part(TimeCategory::kDown) == 0);
 }
 
-// More workers never hand in fewer pushes a second, unless the strategy makes them wait for each other.
-RC_GTEST_PROP(SimulationProperty, NobodyIsFasterThanItsComputing, ()) {
+// More workers never make fewer pushes per second, unless the strategy makes them wait for each other.
+RC_GTEST_PROP(SimulationProperty, NoWorkerIsFasterThanItsComputeTime, ()) {
   auto c = any_cluster();
   c.compute = Distribution::constant(0.1);
   c.failures = 0;
@@ -125,7 +125,7 @@ RC_GTEST_PROP(SimulationProperty, NobodyIsFasterThanItsComputing, ()) {
   const auto p = simulate(c, strategy::parse("async", c.workers));
   RC_ASSERT(p.seconds >= static_cast<double>(c.rounds) * 0.1 - 1e-9);
   if (!c.machine && std::isfinite(c.bandwidth)) {
-    // What came in has passed the link of each server.
+    // All received bytes have passed the link of each server.
     const double shard = static_cast<double>(c.elements) * 4 / c.servers;
     RC_ASSERT(static_cast<double>(p.pushes) * shard / c.bandwidth <= p.seconds * (1 + 1e-9));
   }

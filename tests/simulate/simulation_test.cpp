@@ -15,7 +15,7 @@ namespace {
 
 constexpr double kBytes = 4e6;  // of the model
 
-// One server, no time for bytes, way or update unless a test says so.
+// One server; transfers, latency and updates take no time unless a test sets them.
 Cluster plain(std::uint32_t workers, double compute) {
   Cluster c;
   c.workers = workers;
@@ -107,7 +107,7 @@ TEST(Simulation, SyncTakesAsLongAsTheSlowestOfEachStep) {
     const double expected = mean_of_maximum(0.2, 0.5, workers);
     const auto p = run(c, "sync");
     EXPECT_NEAR(p.seconds / 5000, expected, 0.015 * expected) << workers;
-    // Who is not the slowest waits for it.
+    // All others wait for the slowest worker.
     const double mean = 0.2 * std::exp(0.125);
     EXPECT_NEAR(p.part(TimeCategory::kOthers), 1 - mean / expected, 0.015) << workers;
   }
@@ -115,7 +115,8 @@ TEST(Simulation, SyncTakesAsLongAsTheSlowestOfEachStep) {
 
 TEST(Simulation, ASaturatedLinkOfTheServersSetsTheThroughput) {
   auto c = plain(64, 0.01);
-  c.bandwidth = 1e8;  // 40 ms for a push: 25 pushes a second at most, of 64 that could make 64 each 90 ms
+  c.bandwidth =
+      1e8;  // 40 ms per push: at most 25 pushes per second, where 64 workers could make 64 every 90 ms
   c.rounds = 200;
   const auto p = run(c, "async");
   EXPECT_NEAR(p.updates_per_second, 1e8 / kBytes, 0.01 * 25);
@@ -128,8 +129,8 @@ TEST(Simulation, ASaturatedLinkOfTheServersSetsTheThroughput) {
 TEST(Simulation, SyncOverOneServersLinkAddsUpAllPushes) {
   auto c = plain(8, 0.1);
   c.bandwidth = 1e8;
-  // At first all push at once, one behind the other. Later answers leave one behind the other too, so that a
-  // worker's push follows the one before it without waiting.
+  // In the first round all push at once and queue. Later the answers are sent one after the other, so pushes
+  // arrive without queueing.
   EXPECT_NEAR(run(c, "sync").seconds, (0.1 + 8 * 0.04) + 49 * (0.1 + 9 * 0.04) + 8 * 0.04, 1e-9);
 }
 
@@ -138,7 +139,7 @@ TEST(Simulation, AsyncWorkersPushInProportionToTheirSpeed) {
   c.slowness = {{1, 2}, {2, 4}, {3, 8}};
   c.rounds = 1000;
   const auto p = run(c, "async");
-  // 10 + 5 + 2.5 + 1.25 pushes a second.
+  // 10 + 5 + 2.5 + 1.25 pushes per second.
   EXPECT_NEAR(p.updates_per_second, 18.75, 0.05);
   EXPECT_NEAR(p.part(TimeCategory::kCompute), 1, 1e-9);
 }
@@ -148,18 +149,18 @@ TEST(Simulation, SspHoldsTheFastBackToTheSlowest) {
   c.slowness = {{3, 8}};
   c.rounds = 1000;
   const auto p = run(c, "ssp:3");
-  EXPECT_NEAR(p.updates_per_second, 4 / 0.8, 0.05);  // all at the slowest one's pace
+  EXPECT_NEAR(p.updates_per_second, 4 / 0.8, 0.05);  // all at the pace of the slowest
   EXPECT_NEAR(p.part(TimeCategory::kOthers), 0.75 * 7 / 8, 0.01);
   EXPECT_NEAR(run(c, "ssp:inf").updates_per_second, 3 / 0.1 + 1 / 0.8, 0.1);
 }
 
-TEST(Simulation, AsyncWithEqualWorkersIsAsStaleAsThereAreOthers) {
+TEST(Simulation, AsyncStalenessIsTheNumberOfOtherWorkers) {
   for (const std::uint32_t workers : {1u, 2u, 5u, 33u}) {
     auto c = plain(workers, 0.1);
     const auto p = run(c, "async");
     EXPECT_EQ(p.staleness_max, workers - 1);
     EXPECT_EQ(quantile(p.staleness, 0.5), workers - 1);
-    EXPECT_NEAR(p.staleness_mean, workers - 1, 0.02 * workers);  // the very first are fresher
+    EXPECT_NEAR(p.staleness_mean, workers - 1, 0.02 * workers);  // the first pushes are fresher
   }
 }
 
@@ -169,7 +170,8 @@ TEST(Simulation, BackupKeepsTheFastWorkersPace) {
   c.rounds = 400;
   const auto p = run(c, "backup:1");
   EXPECT_NEAR(p.updates_per_second, 10, 0.05);
-  EXPECT_NEAR(static_cast<double>(p.dropped), static_cast<double>(p.updates) / 10, 2);  // the slow one's
+  EXPECT_NEAR(static_cast<double>(p.dropped), static_cast<double>(p.updates) / 10,
+              2);  // those of the slow worker
   EXPECT_NEAR(run(c, "sync").updates_per_second, 1, 1e-6);
 }
 
@@ -181,7 +183,7 @@ TEST(Simulation, LocalStepsAreComputedBetweenPushes) {
   EXPECT_NEAR(p.seconds, 50 * (0.8 + 0.1), 1e-9);
   EXPECT_NEAR(p.samples_per_second, 3 * 8 * 10 / 0.9, 1e-6);
   EXPECT_EQ(p.updates, 50u);
-  c.samples = 240;  // of 3 workers with batches of 10: 8 steps an epoch
+  c.samples = 240;  // 3 workers with batches of 10: 8 steps per epoch
   EXPECT_NEAR(run(c, "fedavg:2").seconds, 50 * (1.6 + 0.1), 1e-9);
 }
 
@@ -189,33 +191,33 @@ TEST(Simulation, DecoupledDilocoWaitsForItsGrace) {
   auto c = plain(3, 0.1);
   c.slowness = {{2, 100}};
   c.rounds = 40;
-  // Two report at 0.2 s; 0.3 s later, without the third, the update is made.
+  // Two push at 0.2 s; 0.3 s later, without the third, the update is made.
   const auto p = run(c, "decoupled-diloco:2:2:0.3s");
   EXPECT_NEAR(p.updates_per_second, 2, 0.05);
 }
 
-TEST(Simulation, FedBuffCountsTheStalenessOfWhatIsFolded) {
+TEST(Simulation, FedBuffCountsTheStalenessOfAccumulatedPushes) {
   auto c = plain(6, 0.1);
   const auto p = run(c, "fedbuff:3:1:1");
   EXPECT_EQ(p.applied, p.updates * 3);
   EXPECT_EQ(p.part(TimeCategory::kOthers), 0);
-  // Six pushes at the same moment make two updates. In the first round the first three begin with the newest
-  // version, the others are one update behind. Later, two updates have been made
-  // since a worker got its weights, and one where its push completed a sum, which it waited for.
+  // Six pushes at the same time make two updates. In the first round the first three have staleness 0, the
+  // others 1. Later, two updates happen between a worker's pull and its push, one where its push completed a
+  // sum, for which it waited.
   EXPECT_THAT(p.staleness, ::testing::ElementsAre(3, 3 + 49 * 2, 49 * 4));
 }
 
-TEST(Simulation, ALostWorkerStopsNobodyLongerThanItTakesToNotice) {
+TEST(Simulation, ALostWorkerDelaysOthersOnlyUntilItIsDetected) {
   auto c = plain(4, 0.1);
   c.failures = 1.0 / 100;
   c.repair = 20;
   c.detection = 0;
   c.rounds = 60'000;
   const auto p = run(c, "sync");
-  // Up for 100 s, down for 20 s, in the mean.
+  // Up for 100 s, down for 20 s, on average.
   EXPECT_NEAR(p.part(TimeCategory::kDown), 20.0 / 120, 0.02);
   EXPECT_NEAR(static_cast<double>(p.failures), p.seconds * 4 / 120, 0.2 * p.seconds * 4 / 120);
-  // A step is begun together again after a failure: one that is late adds at most its own step.
+  // After a failure all begin the next step together: a late worker adds at most its own step.
   EXPECT_GT(p.updates_per_second, 9.5);
   EXPECT_LE(p.updates_per_second, 10.0001 + static_cast<double>(p.failures) / p.seconds);
   EXPECT_NEAR(sum(p), 1, 1e-9);
@@ -240,20 +242,20 @@ TEST(Simulation, WorkersShareTheCores) {
   EXPECT_NEAR(run(c, "async").updates_per_second, 20, 0.01);
   c.machine->cores = 4;
   EXPECT_NEAR(run(c, "sync").updates_per_second, 10, 1e-6);
-  c.machine->threads = 2;  // each takes two cores where it can
+  c.machine->threads = 2;  // each uses two cores if they are free
   EXPECT_NEAR(run(c, "sync").updates_per_second, 5, 1e-6);
 }
 
 TEST(Simulation, UpdatesNeedCoresAndMemoryToo) {
   auto c = plain(2, 0.1);
   c.machine = SharedMachine{.cores = 2, .threads = 1};
-  c.servers = 4;  // whose memory is the same
+  c.servers = 4;  // which share one memory
   c.memory_rate = 1e9;
-  // Two gradients, weights and momentum: 6 × 4 ms, while nobody computes.
+  // Two gradients, weights and momentum: 6 × 4 ms, while no worker computes.
   EXPECT_NEAR(run(c, "sync").seconds, 50 * (0.1 + 6 * 0.004), 1e-9);
   c.workers = 1;
   c.machine->cores = 1;
-  EXPECT_NEAR(run(c, "async").seconds, 50 * (0.1 + 5 * 0.004), 1e-9);  // alone: in place
+  EXPECT_NEAR(run(c, "async").seconds, 50 * (0.1 + 5 * 0.004), 1e-9);  // a single worker: in place
 }
 
 TEST(Simulation, TheSameSeedGivesTheSamePrediction) {

@@ -31,9 +31,9 @@ TEST(SweepRange, Doubles) {
     EXPECT_THROW(SweepRange::parse(text), UserError) << text;
 }
 
-TEST(Sweep, FollowsTheLineUntilTheLinkIsFull) {
+TEST(Sweep, IsLinearUntilTheLinkIsSaturated) {
   auto c = plain();
-  c.bandwidth = 1e8;  // 25 pushes a second at most; one worker makes 1 / 0.18
+  c.bandwidth = 1e8;  // at most 25 pushes per second; one worker makes 1 / 0.18
   std::size_t seen = 0;
   const auto curves = sweep(c, {"async"}, SweepRange::parse("workers=1..32"), 100'000,
                             [&](std::size_t done, std::size_t all, const std::string&) {
@@ -49,19 +49,19 @@ TEST(Sweep, FollowsTheLineUntilTheLinkIsFull) {
     EXPECT_EQ(p.bottleneck.limit, p.at <= 4 ? Limit::kComputing : Limit::kServerLinks) << p.at;
   }
   EXPECT_THAT(curves[0].verdict,
-              HasSubstr("at most 250 samples/s, nearly so with 8 workers; scales to 4 workers"));
+              HasSubstr("at most 250 samples/s, nearly reached with 8 workers; scales to 4 workers"));
   EXPECT_THAT(curves[0].verdict, HasSubstr("Bottleneck at 32: the servers' links"));
 }
 
-TEST(Sweep, SaysWhereNothingScales) {
+TEST(Sweep, ReportsThatNothingScales) {
   auto c = plain();
   c.bandwidth = 1e8;
   c.compute = Distribution::constant(0.001);
   const auto curves = sweep(c, {"async"}, SweepRange::parse("workers=4..8"), 1000, {});
-  EXPECT_THAT(curves[0].verdict, HasSubstr("nowhere more than 80 % of linear. Bottleneck at 8:"));
+  EXPECT_THAT(curves[0].verdict, HasSubstr("never 80 % of linear. Bottleneck at 8:"));
 }
 
-TEST(Sweep, LeavesOutWhatAStrategyCannotDo) {
+TEST(Sweep, SkipsValuesThatAStrategyRejects) {
   const auto curves = sweep(plain(), {"batch:4", "sync"}, SweepRange::parse("workers=1..8"), 1000, {});
   ASSERT_EQ(curves[0].points.size(), 2u);
   EXPECT_EQ(curves[0].points[0].at, 4u);
@@ -71,7 +71,7 @@ TEST(Sweep, LeavesOutWhatAStrategyCannotDo) {
   EXPECT_THROW(sweep(plain(), {"batch:9"}, SweepRange::parse("workers=1..8"), 1000, {}), UserError);
 }
 
-TEST(Sweep, AlsoGoesOverServers) {
+TEST(Sweep, AlsoSweepsServers) {
   auto c = plain();
   c.workers = 64;
   c.bandwidth = 1e8;
@@ -87,7 +87,7 @@ TEST(SpeedAlone, IsOneWorkersWithoutFailuresOrSlowness) {
   c.slowness = {{0, 10}};
   c.failures = 1;
   EXPECT_NEAR(speed_alone(c, "sync"), 100, 1e-6);
-  EXPECT_NEAR(speed_alone(c, "batch:8"), 100, 1e-6);  // which one worker alone could not fill
+  EXPECT_NEAR(speed_alone(c, "batch:8"), 100, 1e-6);  // which a single worker could not fill
   c.latency = 0.05;
   EXPECT_NEAR(speed_alone(c, "backup:3"), 10 / 0.2, 1e-6);
   EXPECT_NEAR(speed_alone(c, "decoupled-diloco:9:4:1s"), 90 / 1.0, 1e-6);

@@ -9,7 +9,7 @@
 namespace capstan::simulate {
 namespace {
 
-TEST(Units, AreReadAsPeopleWriteThem) {
+TEST(Units, AreParsed) {
   EXPECT_DOUBLE_EQ(parse_rate("--bandwidth", "10Gbps"), 1.25e9);
   EXPECT_DOUBLE_EQ(parse_rate("--bandwidth", "1.25GB/s"), 1.25e9);
   EXPECT_DOUBLE_EQ(parse_rate("--bandwidth", "100 Mbps"), 12.5e6);
@@ -24,7 +24,7 @@ TEST(Units, AreReadAsPeopleWriteThem) {
   EXPECT_DOUBLE_EQ(parse_frequency("--failures", "0"), 0);
 }
 
-TEST(Units, OfOtherKindsAreErrorsThatSayWhatIsRight) {
+TEST(Units, OfOtherKindsAreErrorsWithTheAllowedForms) {
   for (const char* text : {"", "fast", "10", "0Gbps", "-1Gbps", "10Gb", "nanGbps", "10Gbps!", "Gbps"})
     EXPECT_THROW(parse_rate("--bandwidth", text), UserError) << text;
   for (const char* text : {"", "50", "-1s", "1 hour", "s", "infs"})
@@ -39,7 +39,7 @@ TEST(Units, OfOtherKindsAreErrorsThatSayWhatIsRight) {
   }
 }
 
-TEST(Units, AreWrittenWithThreeDigits) {
+TEST(Units, AreFormattedWithThreeDigits) {
   EXPECT_EQ(rate_text(1.25e9), "1.25 GB/s");
   EXPECT_EQ(time_text(50e-6), "50 µs");
   EXPECT_EQ(time_text(0.1234), "123 ms");

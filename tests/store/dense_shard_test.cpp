@@ -63,7 +63,7 @@ TEST(DenseShard, EqualsAPlainLoopAndCopiesTheResult) {
   }
 }
 
-// w = keep·w + Σ factor·x; the optimizer and its state have no part in it.
+// w = keep·w + Σ factor·x, without the optimizer and its state.
 TEST(DenseShard, MovesTowardsWeights) {
   const std::size_t size = kChunk + 4099;
   const auto a = random_array(2, size), b = random_array(3, size);
@@ -127,7 +127,7 @@ TEST(DenseShard, KeepsASumBesideTheWeights) {
     for (std::size_t c = 0; c < shard.chunks(); ++c) shard.accumulate_chunk(c, {x.data(), factor}, first);
   };
   accumulate(b, 7, true);
-  accumulate(a, 2, true);  // a new sum: the one before is forgotten
+  accumulate(a, 2, true);  // a new sum replaces the old one
   accumulate(b, 0.25f, false);
   EXPECT_EQ(weights, old);
   apply_all(shard, 0, {shard.sum()}, {});
@@ -138,7 +138,7 @@ TEST(DenseShard, KeepsASumBesideTheWeights) {
                 1e-6);
 }
 
-TEST(DenseShard, AChunkTouchesNothingBesideItself) {
+TEST(DenseShard, AChunkChangesOnlyItself) {
   const std::size_t size = 3 * kChunk;
   auto weights = random_array(1, size);
   const auto old = weights;
@@ -156,7 +156,7 @@ TEST(DenseShard, AChunkTouchesNothingBesideItself) {
   }
 }
 
-TEST(DenseShard, CopiesAChunkAsItIs) {
+TEST(DenseShard, CopiesAChunkUnchanged) {
   const std::size_t size = kChunk + 3;
   auto weights = random_array(1, size);
   const Optimizer none({.kind = Kind::kNone}, Schedule{});
@@ -167,7 +167,7 @@ TEST(DenseShard, CopiesAChunkAsItIs) {
   EXPECT_EQ(copy, weights);
 }
 
-TEST(DenseShard, ThreadsOnDifferentChunksGiveTheBitsOfOne) {
+TEST(DenseShard, SeveralThreadsGiveTheBitsOfOne) {
   const std::size_t size = 9 * kChunk + 11;
   auto one = random_array(1, size), many = one;
   const auto a = random_array(2, size), b = random_array(3, size);
@@ -209,7 +209,7 @@ TEST(DenseShard, ResumesFromSavedWeightsAndState) {
   EXPECT_EQ(resumed_weights, weights);
 }
 
-// Each group is updated by itself, at its own version and the job's learning rate; nothing else is touched.
+// Each group is updated separately, at its own version and the job's learning rate; nothing else changes.
 TEST(DenseShard, UpdatesTheElementsOfOneGroupOnly) {
   const std::size_t size = 3 * kChunk + 100;
   const std::vector<std::vector<Range>> groups = {{{0, 7}, {kChunk + 20, size}}, {{7, kChunk + 20}}};
@@ -249,7 +249,7 @@ TEST(DenseShard, UpdatesTheElementsOfOneGroupOnly) {
   EXPECT_EQ(copied, weights);
 }
 
-TEST(DenseShard, MayHaveNothingOfAGroup) {
+TEST(DenseShard, MayHaveNoElementsOfAGroup) {
   std::vector<float> weights(40, 1);
   const Optimizer sgd({.kind = Kind::kSgd, .lr = 0.1}, Schedule{});
   DenseShard shard(weights, sgd, false, {{}, {{0, 40}}});

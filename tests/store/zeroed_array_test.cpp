@@ -28,7 +28,7 @@ TEST(ZeroedArray, LargeOnesBeginOnAHugePage) {
   }
 }
 
-TEST(ZeroedArray, AnEmptyOneIsAllowed) {
+TEST(ZeroedArray, MayBeEmpty) {
   ZeroedArray array(0);
   EXPECT_TRUE(std::span<float>(array).empty());
 }

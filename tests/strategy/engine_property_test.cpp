@@ -1,4 +1,4 @@
-// Random lives of jobs: whatever happens, every push is settled once and nobody waits for what cannot come.
+// Random jobs: every push is settled once, and no worker waits forever.
 
 #include <algorithm>
 #include <cstdlib>
@@ -14,7 +14,7 @@
 namespace capstan::strategy {
 namespace {
 
-// More cases than the library's hundred, unless somebody says otherwise.
+// More cases than the library's default of 100, unless RC_PARAMS is set.
 [[maybe_unused]] const int kMoreCases = ::setenv("RC_PARAMS", "max_success=2000", 0);
 
 enum class Kind { kSync, kAsync, kBatch };
@@ -35,7 +35,7 @@ Setup any_setup() {
           *rc::gen::inRange<std::uint32_t>(1, workers + 1)};
 }
 
-// The books of a job, kept from events and decisions alone.
+// The state of a job, tracked from events and decisions only.
 class Books {
  public:
   explicit Books(const Setup& setup) : setup_(setup), engine_(parse(setup.spelling(), setup.workers)) {}
@@ -80,8 +80,8 @@ class Books {
       if (!waits(w)) push(w, 1);
     }
   }
-  // Everybody alive has handed in: at least one must be allowed to go on.
-  bool somebody_goes_on() const { return live_.empty() || waits_.size() < live_.size(); }
+  // If all live workers have pushed, at least one must be released.
+  bool some_worker_can_continue() const { return live_.empty() || waits_.size() < live_.size(); }
   std::uint64_t max_staleness() const { return engine_.staleness().max; }
   std::uint64_t dropped() const { return dropped_; }
   std::uint64_t dropped_by_engine() const { return engine_.dropped(); }
@@ -101,7 +101,7 @@ class Books {
   void take(const std::vector<Decision>& decisions) {
     for (const auto& d : decisions) std::visit([this](const auto& x) { check(x); }, d);
     if (!begun_) return;
-    // Nothing that could be decided is left undecided.
+    // No due decision is left.
     if (version_ >= limit_) RC_ASSERT(buffer_.empty());
     if (!live_.empty()) RC_ASSERT(buffer_.empty() || buffer_.size() < threshold());
     for (const auto w : waits_) RC_ASSERT(is_buffered(w));
@@ -165,7 +165,7 @@ class Books {
   std::map<PushKey, std::uint64_t> settled_;
 };
 
-// One random event, where it is possible at all.
+// One random event, if it is possible.
 void happen(Books& books, const Setup& setup) {
   const auto w = *rc::gen::inRange<std::uint32_t>(0, setup.workers);
   const auto what = *rc::gen::weightedElement<int>({{12, 0}, {3, 1}, {2, 2}, {1, 3}, {2, 4}});
@@ -186,7 +186,7 @@ void happen(Books& books, const Setup& setup) {
   }
 }
 
-RC_GTEST_PROP(EngineProperty, EveryPushIsSettledOnceAndNobodyIsForgotten, ()) {
+RC_GTEST_PROP(EngineProperty, EveryPushIsSettledOnceAndEveryWorkerIsAnswered, ()) {
   const auto setup = any_setup();
   RC_LOG() << setup.spelling() << " with " << setup.workers << " workers\n";
   Books books(setup);
@@ -194,7 +194,7 @@ RC_GTEST_PROP(EngineProperty, EveryPushIsSettledOnceAndNobodyIsForgotten, ()) {
   for (int i = 0; i < events; ++i) happen(books, setup);
   if (!books.has_begun()) books.begin();
   books.settle_all();
-  RC_ASSERT(books.somebody_goes_on());
+  RC_ASSERT(books.some_worker_can_continue());
   RC_ASSERT(books.dropped() == books.dropped_by_engine());
   if (setup.kind == Kind::kSync) RC_ASSERT(books.max_staleness() == 0u);
 }

@@ -1,4 +1,4 @@
-// Event by event: what each strategy decides.
+// The decisions of each strategy, event by event.
 
 #include "capstan/strategy/engine.h"
 
@@ -15,12 +15,12 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-TEST(Engine, DecidesNothingBeforeTheBeginning) {
+TEST(Engine, DecidesNothingBeforeBegin) {
   Engine engine(parse("async", 2));
   EXPECT_THAT(engine.join({0}), IsEmpty());
   EXPECT_THAT(engine.pull({0}), IsEmpty());
   EXPECT_THAT(engine.join({1}), IsEmpty());
-  EXPECT_THAT(texts(engine.begin()), ElementsAre("release 0 v0 in 0"));  // 1 has not asked
+  EXPECT_THAT(texts(engine.begin()), ElementsAre("release 0 v0 in 0"));  // 1 has not pulled
   EXPECT_THAT(texts(engine.pull({1})), ElementsAre("release 1 v0 in 0"));
 }
 
@@ -61,7 +61,7 @@ TEST(Sync, AWorkerLostBeforeItsPushCompletesTheStepOfTheOthers) {
               ElementsAre("apply 0: 0#1*0.5 2#1*0.5", "release 0 v1 in 1", "release 2 v1 in 1"));
 }
 
-TEST(Sync, AWorkerLostAfterItsPushTakesItAway) {
+TEST(Sync, APushOfALostWorkerIsDropped) {
   Play play("sync", 3);
   play.push(1);
   play.push(0);
@@ -74,11 +74,11 @@ TEST(Sync, AWorkerLostAfterItsPushTakesItAway) {
 TEST(Sync, TheLastWorkerMayLeave) {
   Play play("sync", 1);
   EXPECT_THAT(play.remove(0), IsEmpty());
-  EXPECT_THAT(play.remove(0), IsEmpty());  // who is not there cannot leave
+  EXPECT_THAT(play.remove(0), IsEmpty());  // not a member any more
   EXPECT_EQ(play.engine().live(), 0u);
 }
 
-TEST(Sync, ALateWorkerIsWaitedForFromThenOn) {
+TEST(Sync, ALateWorkerIsWaitedForAfterItJoins) {
   Play play("sync", 2);
   play.remove(1);
   EXPECT_THAT(play.push(0), ElementsAre("apply 0: 0#1*1", "release 0 v1 in 1"));
@@ -88,7 +88,7 @@ TEST(Sync, ALateWorkerIsWaitedForFromThenOn) {
   EXPECT_EQ(play.push(1, 8, 1)[0], "apply 1: 0#2*0.5 1#1*0.5");
 }
 
-TEST(Sync, AnAnswerThatGotLostIsGivenAgain) {
+TEST(Sync, ALostAnswerIsRepeated) {
   Play play("sync", 2);
   play.push(0);
   play.push(1);
@@ -97,7 +97,7 @@ TEST(Sync, AnAnswerThatGotLostIsGivenAgain) {
   EXPECT_THAT(play.pull(0), IsEmpty());  // its push still waits
 }
 
-TEST(Engine, TheLimitAnswersAndDropsWhatComesLater) {
+TEST(Engine, TheLimitAnswersAndDropsLaterPushes) {
   Play play("sync", 2);
   EXPECT_THAT(play.limit(1), IsEmpty());
   play.push(0);
@@ -107,7 +107,7 @@ TEST(Engine, TheLimitAnswersAndDropsWhatComesLater) {
   EXPECT_THAT(play.push(0), ElementsAre("drop 0#2", "release 0 v1 in 0"));
 }
 
-TEST(Engine, ALimitAtTheVersionThatIsDropsWhatWaits) {
+TEST(Engine, ALimitAtTheCurrentVersionDropsWaitingPushes) {
   Play play("sync", 2);
   play.push(1);
   EXPECT_THAT(play.limit(0), ElementsAre("drop 1#1", "release 1 v0 in 0"));
@@ -121,7 +121,7 @@ TEST(Async, EveryPushIsOneUpdateWithItsWholeWeight) {
   EXPECT_THAT(play.push(1, 7, 1), ElementsAre("apply 2: 1#2*1", "release 1 v3 in 3"));
 }
 
-// A push that was computed on weights t updates old moves them by 1 / (1 + t) of the learning rate.
+// A push with staleness t is applied with 1 / (1 + t) of the learning rate.
 TEST(Async, DampedUpdatesShrinkWithStaleness) {
   Play play("async:damped", 3);
   EXPECT_THAT(play.push(1, 3, 0), ElementsAre("apply 0: 1#1*1", "release 1 v1 in 1"));
@@ -132,7 +132,7 @@ TEST(Async, DampedUpdatesShrinkWithStaleness) {
   EXPECT_EQ(play.engine().strategy().spelling(), "async:damped");
 }
 
-TEST(Async, NobodyHearsOfALoss) {
+TEST(Async, OtherWorkersDoNotNoticeALoss) {
   Play play("async", 2);
   EXPECT_THAT(play.remove(0), IsEmpty());
   EXPECT_THAT(play.push(1), ElementsAre("apply 0: 1#1*1", "release 1 v1 in 1"));
@@ -151,24 +151,24 @@ TEST(Batch, TheKthPushCompletesAnUpdateOfTheFirstK) {
   EXPECT_THAT(play.push(2), IsEmpty());
   EXPECT_THAT(play.push(0),
               ElementsAre("apply 0: 0#1*0.5 2#1*0.5", "release 0 v1 in 1", "release 2 v1 in 1"));
-  EXPECT_THAT(play.push(1), IsEmpty());  // belongs to the next
+  EXPECT_THAT(play.push(1), IsEmpty());  // counts for the next update
   EXPECT_THAT(play.push(2),
               ElementsAre("apply 1: 1#1*0.5 2#2*0.5", "release 1 v2 in 2", "release 2 v2 in 2"));
 }
 
-TEST(Batch, NeedsNoMoreThanAreAlive) {
+TEST(Batch, NeedsNoMoreThanTheLiveWorkers) {
   Play play("batch:3", 3);
   play.push(0);
   EXPECT_THAT(play.remove(1), IsEmpty());
   EXPECT_THAT(play.remove(2), ElementsAre("apply 0: 0#1*1", "release 0 v1 in 1"));
 }
 
-TEST(Batch, WithoutANumberIsOfAllWorkers) {
+TEST(Batch, WithoutANumberMergesAllWorkers) {
   EXPECT_EQ(parse("batch", 5)->spelling(), "batch:5");
   EXPECT_EQ(parse("batch:2", 5)->spelling(), "batch:2");
 }
 
-TEST(Strategies, SayWhetherWeightsMayBeReadInPlace) {
+TEST(Strategies, DeclareWhetherWeightsMayBeReadInPlace) {
   EXPECT_TRUE(parse("sync", 4)->workers_idle_during_update(4));
   EXPECT_FALSE(parse("async", 4)->workers_idle_during_update(4));
   EXPECT_TRUE(parse("async", 1)->workers_idle_during_update(1));
@@ -176,7 +176,7 @@ TEST(Strategies, SayWhetherWeightsMayBeReadInPlace) {
   EXPECT_FALSE(parse("batch:3", 4)->workers_idle_during_update(4));
 }
 
-TEST(Strategies, SayHowManyPushesMakeAnUpdate) {
+TEST(Strategies, DeclareThePushesPerUpdate) {
   EXPECT_EQ(parse("sync", 4)->pushes_per_update(4), 4u);
   EXPECT_EQ(parse("async", 4)->pushes_per_update(4), 1u);
   EXPECT_EQ(parse("batch:3", 4)->pushes_per_update(4), 3u);
@@ -191,7 +191,7 @@ std::string parse_error(const std::string& spelling, std::uint32_t workers) {
   return "no error";
 }
 
-TEST(Strategies, WrongSpellingsAreErrorsThatHelp) {
+TEST(Strategies, WrongSpellingsAreErrorsWithTheRightOne) {
   EXPECT_THAT(parse_error("snyc", 2), HasSubstr("did you mean sync?"));
   EXPECT_THAT(parse_error("asinc", 2), HasSubstr("did you mean async?"));
   EXPECT_THAT(parse_error("bach:2", 2), HasSubstr("did you mean batch?"));
@@ -200,12 +200,12 @@ TEST(Strategies, WrongSpellingsAreErrorsThatHelp) {
   for (const auto* k : {"0", "-1", "x", "2x", "2.5", "99999999999", " 1"}) {
     EXPECT_THAT(parse_error(std::string("batch:") + k, 2), HasSubstr(k)) << k;
   }
-  EXPECT_THAT(parse_error("sync:1", 2), HasSubstr("strategy sync has no place for \"1\""));
+  EXPECT_THAT(parse_error("sync:1", 2), HasSubstr("strategy sync: unexpected option \"1\""));
   EXPECT_THAT(parse_error("async:1", 2), HasSubstr("async[:damped]"));
   EXPECT_THAT(parse_error("Sync", 2), HasSubstr("did you mean sync?"));
 }
 
-TEST(Strategies, TheTableNamesWhatParseKnows) {
+TEST(Strategies, TheTableListsWhatParseAccepts) {
   for (const auto& entry : table()) EXPECT_THAT(parse(entry.name, 3)->spelling(), HasSubstr(entry.name));
 }
 

@@ -45,7 +45,7 @@ inline Texts texts(const std::vector<Decision>& decisions) {
   return out;
 }
 
-// An engine that speaks in text, with workers that count their own pushes.
+// An engine whose decisions are text, with workers that count their own pushes.
 class Play {
  public:
   Play(const std::string& strategy, std::uint32_t workers, std::vector<Phase> later = {})
@@ -67,7 +67,7 @@ class Play {
     const auto n = ++sequence_[w];
     return texts(engine_.push({{w}, {n}, {n}, {version}, samples}));
   }
-  // Time passes, and the engine is asked again if that is what it wanted.
+  // Advances the clock, and ticks the engine if its deadline has passed.
   Texts pass(double seconds) {
     now_ += from_seconds(seconds);
     return engine_.deadline() && *engine_.deadline() <= now_ ? texts(engine_.tick()) : Texts{};

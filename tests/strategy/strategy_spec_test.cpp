@@ -12,7 +12,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
 
-TEST(StrategySpec, IsOneStrategyOrSeveralInTurn) {
+TEST(StrategySpec, IsOneStrategyOrASequence) {
   EXPECT_EQ(parse_strategy_spec("batch", 4).spelling(), "batch:4");
   const auto spec = parse_strategy_spec(strategy_spec_text("sync", "500=async,900=ssp"), 4);
   EXPECT_EQ(spec.spelling(), "sync;500=async;900=ssp:3");
@@ -20,18 +20,18 @@ TEST(StrategySpec, IsOneStrategyOrSeveralInTurn) {
   EXPECT_EQ(strategy_spec_text("sync", ""), "sync");
 }
 
-TEST(StrategySpec, ReadsInPlaceOnlyWhereEveryStrategyDoes) {
+TEST(StrategySpec, ReadsInPlaceOnlyIfEveryStrategyAllowsIt) {
   EXPECT_TRUE(parse_strategy_spec("sync;5=batch:4", 4).workers_idle_during_update());
   EXPECT_FALSE(parse_strategy_spec("sync;5=batch:3", 4).workers_idle_during_update());
   EXPECT_FALSE(parse_strategy_spec("async;5=sync", 4).workers_idle_during_update());
 }
 
-TEST(StrategySpec, KeepsWhatAnyOfItsStrategiesNeeds) {
+TEST(StrategySpec, KeepsTheStateThatAnyStrategyNeeds) {
   EXPECT_FALSE(parse_strategy_spec("sync;5=dc-asgd", 4).needs_mean_square());
   EXPECT_TRUE(parse_strategy_spec("sync;5=dc-asgd-a", 4).needs_mean_square());
 }
 
-// Sync of four workers takes four pushes an update, async one.
+// Sync of four workers takes four pushes per update, async one.
 TEST(StrategySpec, CountsPushesAndUpdates) {
   const auto spec = parse_strategy_spec("sync;10=async", 4);
   EXPECT_EQ(spec.pushes({0}, {10}), 40u);
@@ -40,12 +40,12 @@ TEST(StrategySpec, CountsPushesAndUpdates) {
   EXPECT_EQ(spec.pushes({12}, {12}), 0u);
   EXPECT_EQ(spec.after({0}, 40).value, 10u);
   EXPECT_EQ(spec.after({0}, 45).value, 15u);
-  EXPECT_EQ(spec.after({0}, 7).value, 2u);  // begun is done
+  EXPECT_EQ(spec.after({0}, 7).value, 2u);  // a partial update counts as one
   EXPECT_EQ(spec.after({8}, 10).value, 12u);
   EXPECT_EQ(spec.after({20}, 5).value, 25u);
 }
 
-TEST(StrategySpec, ChangesThatMakeNoSenseAreSaid) {
+TEST(StrategySpec, InvalidSwitchesAreErrors) {
   const std::pair<const char*, const char*> wrong[] = {
       {"sync;async", "must be STEP=STRATEGY, such as 500=async"},
       {"sync;=async", "must be STEP=STRATEGY"},
@@ -54,9 +54,9 @@ TEST(StrategySpec, ChangesThatMakeNoSenseAreSaid) {
       {"sync;5x=async", "must be STEP=STRATEGY"},
       {"sync;5=asink", "did you mean async?"},
       {"sync;5=batch:9", "at most 4"},
-      {"sync;5=local-sgd", "with local-sgd:10 workers train by themselves"},
-      {"diloco;5=sync", "with diloco:500 workers train by themselves"},
-      {"sync;9=async;9=ssp", "the change before it is at step 9"},
+      {"sync;5=local-sgd", "local-sgd:10 uses local steps"},
+      {"diloco;5=sync", "diloco:500 uses local steps"},
+      {"sync;9=async;9=ssp", "must be at a later step than the switch before it, 9"},
   };
   for (const auto& [text, says] : wrong) {
     const auto parsed = [t = text] { (void)parse_strategy_spec(t, 4); };
@@ -74,14 +74,15 @@ FlatLayout layout(const std::vector<std::string>& names) {
 
 using Of = std::vector<std::uint32_t>;
 
-TEST(Groups, AreSpeltWithTheDefaultFirst) {
+TEST(Groups, AreSpelledWithTheDefaultFirst) {
   EXPECT_EQ(parse_strategy_spec("default=sync,fc*.weight=async", 4).spelling(),
             "default=sync,fc*.weight=async");
   const auto spec = parse_strategy_spec("fc*=batch,conv?=ssp,default=dc-asgd", 4);
   EXPECT_EQ(spec.spelling(), "default=dc-asgd:0.04,fc*=batch:4,conv?=ssp:3");
   EXPECT_EQ(parse_strategy_spec(spec.spelling(), 4).spelling(), spec.spelling());
   EXPECT_EQ(spec.group_names(), (std::vector<std::string>{"default", "fc*", "conv?"}));
-  EXPECT_EQ(parse_strategy_spec("default=sync", 4).spelling(), "sync") << "a default alone is no group";
+  EXPECT_EQ(parse_strategy_spec("default=sync", 4).spelling(), "sync")
+      << "a default without groups is a plain strategy";
 }
 
 TEST(Groups, TakeTheTensorsTheyMatchFirst) {
@@ -100,7 +101,7 @@ TEST(Groups, TakeTheTensorsTheyMatchFirst) {
   for (const auto& [text, of] : plans) EXPECT_EQ(parse_strategy_spec(text, 4).groups_of(all), of) << text;
 }
 
-TEST(Groups, ThatAreLeftWithoutTensorsAreSaid) {
+TEST(Groups, WithoutTensorsAreErrors) {
   const auto all = layout({"conv1.weight", "fc1.weight", "fc1.bias"});
   const std::pair<const char*, const char*> wrong[] = {
       {"default=sync,gc*=async", "group gc* matches no tensor of this model"},
@@ -117,7 +118,7 @@ TEST(Groups, ThatAreLeftWithoutTensorsAreSaid) {
   }
 }
 
-TEST(Groups, ThatMakeNoSenseAreSaid) {
+TEST(Groups, ThatAreInvalidAreErrors) {
   const std::pair<const char*, const char*> wrong[] = {
       {"fc*=async", "groups need a default"},
       {"sync,async", "group \"sync\" must be GLOB=STRATEGY, such as fc*.weight=async"},
@@ -131,7 +132,7 @@ TEST(Groups, ThatMakeNoSenseAreSaid) {
       {"default=sink,fc*=async", "group default: unknown strategy \"sink\" (did you mean sync?)"},
       {"default=sync,fc*=batch:9", "group fc*: batch:9 can never fill with 4 workers"},
       {"default=sync,fc*=single", "group fc*: single is for a whole model"},
-      {"default=sync;5=async", "--switch 5=async: groups of parameters keep their strategies"},
+      {"default=sync;5=async", "--switch 5=async: cannot be combined with groups"},
       {"default=sync,fc*=async;5=async;9=sync", "--switch 5=async;9=sync: groups"},
   };
   for (const auto& [text, says] : wrong) {
@@ -148,13 +149,13 @@ TEST(Groups, ThatMakeNoSenseAreSaid) {
   }
 }
 
-TEST(Groups, AreReadInPlaceOnlyWhereAllParkAll) {
+TEST(Groups, AreReadInPlaceOnlyIfAllStrategiesAllowIt) {
   EXPECT_TRUE(parse_strategy_spec("default=sync,x=batch:4,y=backup:0", 4).workers_idle_during_update());
   EXPECT_FALSE(parse_strategy_spec("default=sync,x=async", 4).workers_idle_during_update());
   EXPECT_FALSE(parse_strategy_spec("default=async,x=sync", 4).workers_idle_during_update());
 }
 
-TEST(Groups, KeepWhatAnyOfThemNeedsAndCountAsTheDefaultDoes) {
+TEST(Groups, KeepTheStateThatAnyNeedsAndCountAsTheDefault) {
   EXPECT_FALSE(parse_strategy_spec("default=sync,x=dc-asgd", 4).needs_mean_square());
   EXPECT_TRUE(parse_strategy_spec("default=sync,x=dc-asgd-a", 4).needs_mean_square());
   EXPECT_TRUE(parse_strategy_spec("default=dc-asgd-a,x=sync", 4).needs_mean_square());

@@ -11,7 +11,7 @@ namespace capstan::training {
 namespace {
 
 // Ranks as threads; rank r has r + 1 + i at element i.
-TEST(Allreduce, AddsUpWhatEachHas) {
+TEST(Allreduce, SumsOverAllProcesses) {
   constexpr std::uint32_t kWorkers = 3;
   const auto first = AllreduceGroup::open("127.0.0.1:0", kWorkers, [] {});
   std::vector<std::vector<float>> results(kWorkers);
@@ -41,8 +41,8 @@ TEST(Allreduce, AddsUpWhatEachHas) {
   for (const auto& result : results) EXPECT_EQ(result, expected);
 }
 
-// Nobody comes: whoever looks ends the wait.
-TEST(Allreduce, IsNotMetByWhoDoesNotCome) {
+// No other process joins: the look callback ends the wait.
+TEST(Allreduce, GivesUpOnAMissingProcess) {
   int looks = 0;
   const auto group = AllreduceGroup::open("127.0.0.1:0", 2, [&] {
     if (++looks == 3) throw Failure(kLost, "worker 1 is lost");
@@ -51,8 +51,8 @@ TEST(Allreduce, IsNotMetByWhoDoesNotCome) {
   EXPECT_EQ(looks, 3);
 }
 
-// One that has met the others and goes is missed in the next sum, or by who looks.
-TEST(Allreduce, FailsWithoutOneOfThem) {
+// A process that ends after the rendezvous is detected in the next sum, or by the look callback.
+TEST(Allreduce, FailsWithoutOneProcess) {
   const auto first = AllreduceGroup::open("127.0.0.1:0", 2, [] {});
   std::jthread other([&] {
     const auto group = AllreduceGroup::join(first->address(), 1, 2);

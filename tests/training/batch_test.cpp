@@ -19,7 +19,7 @@ data::Split random_split(const data::ImageShape& shape, std::size_t count) {
   return split;
 }
 
-TEST(Batch, HoldsTheSamplesAskedForInOrderNormalised) {
+TEST(Batch, HasTheRequestedSamplesInOrderNormalised) {
   const auto split = random_split({3, 4, 5, 7}, 10);
   const std::vector<std::uint32_t> indices = {7, 0, 7, 9};
   const auto batch = gather(data::MemorySource(split), indices);

@@ -1,4 +1,4 @@
-// Training through servers against plain libtorch loops without any.
+// Training through servers against plain libtorch loops.
 
 #include <thread>
 
@@ -72,7 +72,7 @@ Linear reference_linear(int trainers) {
   return {model.weight.detach(), model.bias.detach()};
 }
 
-// Inputs and the start are made beforehand: libtorch's generator is one for all threads.
+// Inputs and initial weights are made beforehand, since all threads share libtorch's generator.
 Linear trained_by(LoopbackCluster& cluster, std::uint32_t rank, const Linear& start,
                   const std::vector<at::Tensor>& inputs) {
   const FlatLayout layout({{"weight", {30, 100}}, {"bias", {30}}});
@@ -126,7 +126,7 @@ TEST(BatchUpdatingServer, GivesTheWeightsOfAPlainLoop) {
   }
 }
 
-// ---- LeNet: N workers in sync are one process on the concatenated batch ----
+// ---- LeNet: N workers in sync equal one process on the concatenated batch ----
 
 constexpr std::uint64_t kSeed = 3, kEpochs = 2;
 

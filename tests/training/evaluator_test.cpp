@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::int64_t kClasses = 7;
 
-// Answers with class p for a first pixel of p, then p + 1 and so on, each a margin of 2 less likely.
+// Ranks class p first for a first pixel of p, then p + 1 and so on, each logit 2 lower.
 class FirstPixel : public models::Model {
  public:
   at::Tensor forward(const at::Tensor& images) override {
@@ -34,7 +34,7 @@ class FirstPixel : public models::Model {
   bool training_ = true;
 };
 
-// Pixel values 0 to 6 are shown as they are.
+// Pixel values 0 to 6 are not normalised.
 data::Split pixels(std::size_t samples) {
   data::Split split;
   split.shape = {1, 1, 1, kClasses};
@@ -44,7 +44,7 @@ data::Split pixels(std::size_t samples) {
   return split;
 }
 
-// The place of the label in the model's order: 0 is right, up to 4 is among the five likeliest.
+// The label's rank in the model's order: 0 is right, up to 4 is in the top 5.
 std::size_t place_of_label(std::size_t sample) {
   return sample < 450 ? 0 : sample < 550 ? 3 : 6;
 }
@@ -69,7 +69,7 @@ TEST(Evaluator, CountsTheRightAnswersAndAveragesTheLossOverAllSamples) {
   EXPECT_TRUE(model.training()) << "and leaves the model in training mode";
 }
 
-TEST(Evaluator, EndsWhereItIsCancelled) {
+TEST(Evaluator, EndsWhenCancelled) {
   auto split = pixels(600);
   split.labels.resize(600);
   const data::MemorySource source(split);

@@ -11,7 +11,7 @@
 namespace capstan::training {
 namespace {
 
-// Two channels of 2x3: the sample's number in the first, the epoch's in the second, plus the pixel's place.
+// Two channels of 2x3: the sample's number in the first, the epoch's in the second, plus the pixel's index.
 class Numbers : public data::ImageSource {
  public:
   explicit Numbers(bool immediate) : immediate_(immediate) {}
@@ -31,7 +31,7 @@ class Numbers : public data::ImageSource {
   const bool immediate_;
 };
 
-// Keeps who asks for an image until it is let go.
+// Blocks a request for an image until it is released.
 class Blocking final : public Numbers {
  public:
   Blocking() : Numbers(false) {}
@@ -43,7 +43,7 @@ class Blocking final : public Numbers {
   mutable std::binary_semaphore asked{0}, may_go{0};
 };
 
-TEST(Loader, SaysForHowLongItKeptItsCaller) {
+TEST(Loader, MeasuresTheWaitOfItsCaller) {
   const Blocking source;
   data::Sampler sampler({10, 1, 1}, 0, 5);
   Loader loader(source, 0, batches_of(sampler, 0, 10));
@@ -60,13 +60,13 @@ TEST(Loader, SaysForHowLongItKeptItsCaller) {
   EXPECT_GE(loader.wait_seconds(), kept);
 }
 
-TEST(Loader, GivesTheSamplersBatchesInlineAndByThreads) {
+TEST(Loader, ReturnsTheSamplersBatchesInlineAndByThreads) {
   for (const bool immediate : {true, false}) {
     for (const unsigned threads : {0u, 1u, 3u}) {
       const Numbers source(immediate);
       data::Sampler sampler({10, 1, 4}, 0, 5);
       Loader loader(source, threads, batches_of(sampler, 2, 9));
-      for (std::uint64_t step = 2; step < 9; ++step) {  // 3 steps an epoch, the last of 2 samples
+      for (std::uint64_t step = 2; step < 9; ++step) {  // 3 steps per epoch, the last of 2 samples
         const auto order = data::epoch_order(10, 5, step / 3);
         const auto batch = loader.next();
         ASSERT_EQ(batch.size(), step % 3 == 2 ? 2 : 4);

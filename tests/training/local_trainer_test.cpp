@@ -1,4 +1,4 @@
-// A worker that trains by itself against plain libtorch.
+// A worker's local steps against plain libtorch.
 
 #include "capstan/training/local_trainer.h"
 
@@ -67,7 +67,7 @@ TEST(LocalTrainer, TakesTheStepsOfTorchsOptimizer) {
   }
 }
 
-TEST(LocalTrainer, HandsInItsWeightsOrHowFarItHasCome) {
+TEST(LocalTrainer, PushesItsWeightsOrItsDelta) {
   const auto dataset = data::load({"synthetic:1x28x28:10:64", "", 1});
   Trained trained;
   LocalTrainer trainer(*trained.model, trained.layout, trained.start,
@@ -82,7 +82,7 @@ TEST(LocalTrainer, HandsInItsWeightsOrHowFarItHasCome) {
   for (std::size_t i = 0; i < out.size(); ++i) ASSERT_FLOAT_EQ(out[i], trained.start[i] - mine[i]);
 }
 
-TEST(LocalTrainer, GoesAllTheWayToTheServersWeightsOrPartOfIt) {
+TEST(LocalTrainer, MovesToTheServersWeightsFullyOrPartly) {
   Trained trained;
   LocalTrainer trainer(*trained.model, trained.layout, trained.start,
                        optimizer::defaults(optimizer::Kind::kSgd), {});
@@ -94,7 +94,7 @@ TEST(LocalTrainer, GoesAllTheWayToTheServersWeightsOrPartOfIt) {
   EXPECT_EQ(std::vector<float>(trainer.weights().begin(), trainer.weights().end()), theirs);
 }
 
-// What was bound to the trainer's weights is the model's own afterwards.
+// The model owns its parameters after the trainer is destroyed.
 TEST(LocalTrainer, LeavesTheModelItsWeights) {
   Trained trained;
   const std::vector<float> ones(trained.layout.size(), 1);

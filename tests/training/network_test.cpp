@@ -22,7 +22,7 @@ using ::testing::ThrowsMessage;
 
 constexpr data::ImageShape kShape{3, 8, 8, 5};
 
-TEST(Network, HasTheDatasetsClassesUnlessMoreAreAskedFor) {
+TEST(Network, HasTheDatasetsClassesUnlessMoreAreGiven) {
   const auto classes = [](std::int64_t asked) {
     return make_network({"mlp", asked}, kShape, 8)->parameters().back().tensor.size(0);
   };
@@ -32,14 +32,14 @@ TEST(Network, HasTheDatasetsClassesUnlessMoreAreAskedFor) {
               ThrowsMessage<UserError>(AllOf(HasSubstr("--num-classes 4"), HasSubstr("5"))));
 }
 
-TEST(Network, ABatchThatCannotTrainItIsForeseen) {
+TEST(Network, ABatchThatCannotTrainItIsRejected) {
   EXPECT_NO_THROW(make_network({"resnet20"}, kShape, 1));
   EXPECT_NO_THROW(make_network({"resnet18-cifar"}, kShape, 2));
   EXPECT_THAT([] { make_network({"resnet18-cifar"}, kShape, 1); },
               ThrowsMessage<UserError>(HasSubstr("--batch-size must be at least 2")));
 }
 
-// A file of weights as another program would have written it: value i of tensor t is t + i / 1000.
+// A file of weights as from another program: value i of tensor t is t + i / 1000.
 class Weights : public ::testing::Test {
  protected:
   static std::vector<checkpoint::Tensor> tensors(bool counts) {
@@ -92,7 +92,7 @@ TEST_F(Weights, BecomeParametersAndBuffers) {
   }
 }
 
-TEST_F(Weights, OfAnotherNetworkAreRefusedWithTheFirstTensor) {
+TEST_F(Weights, OfAnotherNetworkAreRejectedWithTheFirstTensor) {
   const auto good = tensors(true);
   auto missing = good, unknown = good, reshaped = good;
   missing.erase(missing.begin() + 1);
@@ -103,12 +103,13 @@ TEST_F(Weights, OfAnotherNetworkAreRefusedWithTheFirstTensor) {
         AllOf(HasSubstr("w.safetensors"), HasSubstr("another network"), HasSubstr(what)));
   };
   EXPECT_THAT([&] { load(missing); }, refused("tensor bn1.weight (16) is missing"));
-  EXPECT_THAT([&] { load(unknown); }, refused("tensor fc2.weight is not one of this network's"));
-  EXPECT_THAT([&] { load(reshaped); }, refused("tensor conv1.weight is 3x16x3x3 and should be 16x3x3x3"));
+  EXPECT_THAT([&] { load(unknown); }, refused("this network has no tensor fc2.weight"));
+  EXPECT_THAT([&] { load(reshaped); },
+              refused("tensor conv1.weight has shape 3x16x3x3 and should have 16x3x3x3"));
 }
 
-// What is trained alone is evaluated with its own running buffers.
-TEST(Network, TrainedAloneItKeepsItsBuffers) {
+// A model trained in a single process is evaluated with its own running statistics.
+TEST(Network, KeepsItsBuffersInASingleProcess) {
   const auto dataset = data::load({"synthetic:3x8x8:4:128", "", 1});
   SingleOptions options;
   options.network.name = "resnet20";

@@ -106,7 +106,7 @@ TEST(Single, EqualsAPlainLibtorchLoop) {
     PlainTraining plain(options);
     const auto expected = plain.run(*dataset.train);
     EXPECT_THAT(losses, testing::Pointwise(testing::DoubleNear(1e-3), expected)) << name;
-    EXPECT_LT(losses.back(), losses.front() / 2) << "it learns";
+    EXPECT_LT(losses.back(), losses.front() / 2) << "the model learns";
     auto weights = copy_of(result.weights);
     for (std::size_t i = 0; i < plain.parameters().size(); ++i) {
       const auto ours = models::tensor_in(result.layout, i, weights.data());
@@ -116,8 +116,8 @@ TEST(Single, EqualsAPlainLibtorchLoop) {
   }
 }
 
-// Three that divide every step among them, as threads here.
-TEST(Single, ATeamEqualsAPlainLibtorchLoopOverTheWholeBatch) {
+// Three processes, here threads, that share every step.
+TEST(Single, AGroupEqualsAPlainLibtorchLoopOverTheWholeBatch) {
   constexpr std::uint32_t kWorkers = 3;
   const auto dataset =
       data::load({"synthetic:1x28x28:10:200", "", 1});  // the last step of an epoch is smaller
@@ -210,7 +210,7 @@ TEST(Single, ReportsStepsAndEpochs) {
   EXPECT_FALSE(result.stopped);
 }
 
-TEST(Single, StopsWhenAsked) {
+TEST(Single, StopsOnRequest) {
   const auto dataset = data::load({"synthetic:1x4x4:3:70", "", 1});
   SingleOptions options;
   options.network.name = "mlp";
@@ -224,7 +224,7 @@ TEST(Single, StopsWhenAsked) {
   EXPECT_TRUE(result.stopped);
 }
 
-TEST(Single, ANetworkThatDoesNotFitTheDatasetIsAUsersError) {
+TEST(Single, ANetworkThatDoesNotFitTheDatasetIsAUserError) {
   EXPECT_THROW(train_single({}, data::load({"synthetic:3x8x8:2:8", "", 1}), {}), UserError);
 }
 

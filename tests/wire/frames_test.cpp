@@ -21,8 +21,8 @@ class Frames : public ::testing::Test {
   FrameReader reader_;
 };
 
-// By hand from docs/wire_format.md.
-TEST_F(Frames, HaveTheirPlaceInFront) {
+// Written by hand from docs/wire_format.md.
+TEST_F(Frames, BeginWithTheirSequenceNumber) {
   (void)writer_.write(Heartbeat{});
   const auto frame = copy(writer_.write(Leave{}));
   EXPECT_EQ(frame,
@@ -34,7 +34,7 @@ TEST_F(Frames, AreReadInOrder) {
   for (std::uint64_t i = 0; i < 5; ++i) EXPECT_EQ(request_of(reader_.read(pull(i))), i);
 }
 
-TEST_F(Frames, ThatCameBeforeAreNoMessages) {
+TEST_F(Frames, ThatAreDuplicatesAreIgnored) {
   const auto first = pull(1), second = pull(2);
   EXPECT_EQ(request_of(reader_.read(first)), 1u);
   for (int i = 0; i < 2; ++i) {
@@ -45,7 +45,7 @@ TEST_F(Frames, ThatCameBeforeAreNoMessages) {
   EXPECT_EQ(request_of(reader_.read(second)), 2u);
 }
 
-TEST_F(Frames, BehindAMissingOneEndTheConnectionWhichMayComeBack) {
+TEST_F(Frames, AfterAMissingOneEndTheConnection) {
   (void)pull(1);
   const auto late = reader_.read(pull(2));
   ASSERT_FALSE(late);
@@ -53,9 +53,9 @@ TEST_F(Frames, BehindAMissingOneEndTheConnectionWhichMayComeBack) {
   EXPECT_EQ(late.status().message(), "1 messages are missing");
 }
 
-TEST_F(Frames, AreLookedAtWithoutBeingRead) {
+TEST_F(Frames, CanBePeeked) {
   const auto first = pull(1), second = pull(2);
-  // The payload of a message may begin while the one before it is under way.
+  // The payload of a message may begin before the previous message is complete.
   EXPECT_EQ(request_of(reader_.peek(second)), 2u);
   EXPECT_EQ(request_of(reader_.peek(first)), 1u);
   EXPECT_EQ(request_of(reader_.read(first)), 1u);
@@ -65,7 +65,7 @@ TEST_F(Frames, AreLookedAtWithoutBeingRead) {
   EXPECT_EQ(request_of(reader_.read(second)), 2u);
 }
 
-TEST_F(Frames, ThatAreShortOrMakeNoSenseAreMalformed) {
+TEST_F(Frames, ThatAreShortOrInvalidAreMalformed) {
   for (std::size_t size = 0; size < 10; ++size) {
     const auto read = reader_.read(std::vector<std::byte>(size));
     ASSERT_FALSE(read) << size;

@@ -1,4 +1,4 @@
-// What goes over the wire comes back as it was, and what is wrong is rejected.
+// Messages round-trip, and malformed ones are rejected.
 
 #include "capstan/wire/messages.h"
 
@@ -25,7 +25,7 @@ std::string decode_error(Bytes frame) {
   return message ? "" : message.status().message();
 }
 
-TEST(Messages, EveryTypeComesBackAsItWent) {
+TEST(Messages, EveryTypeRoundTrips) {
   for (std::size_t type = 0; type < kMessageTypes; ++type) {
     for (std::uint64_t seed = 0; seed < 200; ++seed) {
       const auto message = random_message(type, seed);
@@ -58,7 +58,7 @@ TEST(Messages, OneSurplusByteIsRejected) {
   }
 }
 
-// Written out by hand from docs/wire_format.md.
+// Written by hand from docs/wire_format.md.
 TEST(Messages, APushHasTheBytesOfTheDocument) {
   const Push push{{0x01020304}, {0x1122334455667788}, {5}, {6}, {0x100}, 32, 1.5f, 1000, 7, 9};
   EXPECT_EQ(encode(push), bytes({
@@ -93,7 +93,7 @@ TEST(Messages, StringsListsAndOptionsHaveTheBytesOfTheDocument) {
   EXPECT_EQ(encode(join), bytes({
                               0x04, 0x00,                                   // type
                               0x01,                                         // role
-                              0x01, 0x03, 0x00, 0x00, 0x00,                 // index: there, 3
+                              0x01, 0x03, 0x00, 0x00, 0x00,                 // index: present, 3
                               0x01, 0,    0,    0,    0,    0,    0,    0,  // incarnation
                               0x01, 0x00, 0x00, 0x00,                       // one tensor
                               0x02, 0x00, 0x00, 0x00, 'a',  'b',            // its name
@@ -117,7 +117,7 @@ TEST(Messages, UnknownTypesAreRejectedByNumber) {
 
 TEST(Messages, ValuesOutsideAnEnumerationAreRejected) {
   EXPECT_TRUE(decode(bytes({6, 0, 1})));                                          // Share of the weights
-  EXPECT_FALSE(decode(bytes({6, 0, 2})));                                         // of nothing
+  EXPECT_FALSE(decode(bytes({6, 0, 2})));                                         // an invalid arena
   EXPECT_TRUE(decode(bytes({16, 0, 2, 0, 0, 0, 0, 9, 0, 0, 0, 0, 0, 0, 0, 1})));  // Gone: a server, lost
   EXPECT_FALSE(decode(bytes({16, 0, 3, 0, 0, 0, 0, 9, 0, 0, 0, 0, 0, 0, 0, 1})));
 }
@@ -126,11 +126,11 @@ TEST(Messages, ABoolIsZeroOrOne) {
   EXPECT_FALSE(decode(bytes({16, 0, 2, 0, 0, 0, 0, 9, 0, 0, 0, 0, 0, 0, 0, 2})));
   EXPECT_FALSE(decode(bytes({16, 0, 2, 0, 0, 0, 0, 9, 0, 0, 0, 0, 0, 0, 0, 0xff})));
   auto join = encode(Join{});
-  join[3] = std::byte{2};  // whether there is an index
+  join[3] = std::byte{2};  // the flag of the optional index
   EXPECT_FALSE(decode(join));
 }
 
-TEST(Messages, HugeCountsAreRejectedWithoutMemory) {
+TEST(Messages, HugeCountsAreRejectedWithoutAllocating) {
   const std::vector<std::vector<std::byte>> frames = {
       bytes({22, 0, 0xff, 0xff, 0xff, 0xff, 'x'}),                        // StopRequest: 4 GiB of text
       bytes({22, 0, 0x00, 0x00, 0x00, 0x40, 'x'}),                        // 1 GiB
@@ -144,8 +144,8 @@ TEST(Messages, HugeCountsAreRejectedWithoutMemory) {
   }
 }
 
-// A list may claim as many items as there are bytes: it gets no further than the bytes do.
-TEST(Messages, ACountThatOnlyJustFitsTheBytesCostsLittle) {
+// A list may claim as many items as there are bytes; decoding ends with the bytes.
+TEST(Messages, ACountThatJustFitsAllocatesLittle) {
   auto frame = bytes({17, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x00, 0x10, 0x00, 0x00});
   frame.resize(frame.size() + 4096, std::byte{0});
   largest_allocation = 0;
@@ -153,7 +153,7 @@ TEST(Messages, ACountThatOnlyJustFitsTheBytesCostsLittle) {
   EXPECT_LT(largest_allocation, std::size_t{64} * 1024);
 }
 
-TEST(Messages, TextPastTheLimitIsRejectedAndIsCutWhenWritten) {
+TEST(Messages, TextPastTheLimitIsRejectedAndTruncatedWhenWritten) {
   EXPECT_TRUE(decode(encode(StopRequest{std::string(kMaxStringBytes, 'x')})));
   auto frame = bytes({22, 0, 0x01, 0x00, 0x01, 0x00});
   frame.resize(frame.size() + kMaxStringBytes + 1, std::byte{'x'});
@@ -163,14 +163,14 @@ TEST(Messages, TextPastTheLimitIsRejectedAndIsCutWhenWritten) {
   EXPECT_EQ(std::get<StopRequest>(*cut).reason.size(), kMaxStringBytes);
 }
 
-TEST(WireLayout, ComesBackAsItWent) {
+TEST(WireLayout, RoundTrip) {
   const FlatLayout layout({{"conv.weight", {20, 1, 5, 5}}, {"scale", {}}, {"b", {3}}});
   const auto back = from_wire(to_wire(layout));
   ASSERT_TRUE(back) << back.status().message();
   EXPECT_EQ(back->difference(layout), "");
 }
 
-TEST(WireLayout, ImpossibleTensorsAreRejected) {
+TEST(WireLayout, InvalidTensorsAreRejected) {
   const std::int64_t huge = std::int64_t{1} << 34;
   const std::vector<std::vector<Tensor>> bad = {
       {},             // no tensor
@@ -178,11 +178,11 @@ TEST(WireLayout, ImpossibleTensorsAreRejected) {
       {{"a", {0}}},   // no element
       {{"a", {-1}}},  //
       {{"a", {2, std::numeric_limits<std::int64_t>::min()}}},
-      {{"a", {huge + 1}}},                                      // larger than any machine
+      {{"a", {huge + 1}}},                                      // too many elements
       {{"a", {1 << 20, 1 << 20}}},                              //
       {{"a", {std::int64_t{1} << 32, std::int64_t{1} << 32}}},  // 2^64 wraps to 0
       {{"a", {1, 1, 1, 1, 1, 1, 1, 1, 1}}},                     // nine dimensions
-      {{"a", {huge / 2}}, {"b", {huge / 2}}},                   // together
+      {{"a", {huge / 2}}, {"b", {huge / 2}}},                   // too many together
   };
   for (std::size_t i = 0; i < bad.size(); ++i) {
     const auto layout = from_wire(bad[i]);

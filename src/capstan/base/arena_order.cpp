@@ -7,7 +7,7 @@
 namespace capstan {
 namespace {
 
-// Turns `outer` matrices of rows x columns around.
+// Transposes `outer` matrices of rows x columns.
 void transpose(std::size_t outer, std::size_t rows, std::size_t columns, const float* from, float* to) {
   for (std::size_t o = 0; o < outer; ++o, from += rows * columns, to += rows * columns) {
     for (std::size_t r = 0; r < rows; ++r) {
@@ -29,7 +29,7 @@ Sizes sizes(const std::vector<std::int64_t>& dims) {
 
 void to_file_order(const std::vector<std::int64_t>& dims, std::span<const float> arena,
                    std::span<float> file) {
-  CAPSTAN_CHECK(arena.size() == file.size(), "two arrays of one tensor");
+  CAPSTAN_CHECK(arena.size() == file.size(), "both arrays have the tensor's size");
   if (dims.size() != 4) {
     std::ranges::copy(arena, file.begin());
     return;
@@ -40,7 +40,7 @@ void to_file_order(const std::vector<std::int64_t>& dims, std::span<const float>
 
 void to_arena_order(const std::vector<std::int64_t>& dims, std::span<const float> file,
                     std::span<float> arena) {
-  CAPSTAN_CHECK(arena.size() == file.size(), "two arrays of one tensor");
+  CAPSTAN_CHECK(arena.size() == file.size(), "both arrays have the tensor's size");
   if (dims.size() != 4) {
     std::ranges::copy(file, arena.begin());
     return;

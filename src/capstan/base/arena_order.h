@@ -6,8 +6,9 @@
 
 namespace capstan {
 
-// Tensors of four dimensions lie channels-last in a model's flat array; files have every tensor in C order of
-// its shape. Both functions write as many values as the shape has; the arrays do not overlap.
+// Convert one tensor between the order of a model's flat array, where tensors of four dimensions are
+// channels-last, and the order of files, where every tensor is contiguous (row-major). Both arrays have as
+// many values as the shape and do not overlap.
 void to_file_order(const std::vector<std::int64_t>& dims, std::span<const float> arena,
                    std::span<float> file);
 void to_arena_order(const std::vector<std::int64_t>& dims, std::span<const float> file,

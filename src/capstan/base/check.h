@@ -7,7 +7,7 @@ namespace capstan {
 
 }  // namespace capstan
 
-// For bugs of ours only: what a user or a peer can cause is a UserError or a Status.
+// For bugs in Capstan only: an error that a user or a peer can cause is a UserError or a Status.
 #define CAPSTAN_CHECK(condition, expected)                               \
   do {                                                                   \
     if (!(condition)) [[unlikely]]                                       \

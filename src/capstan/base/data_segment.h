@@ -6,18 +6,18 @@
 
 namespace capstan {
 
-// One stretch of a run's way through its data, in which the number of workers and their batch size stay the
-// same. Where a run stands is the list of its segments: each goes on with what the ones before left of each
-// epoch.
+// A part of a run in which the number of workers and the batch size stay the same. A run's position in its
+// data is the list of its segments: each segment continues with the samples of each epoch that the earlier
+// ones left.
 struct DataSegment {
   std::uint64_t batch = 1;           // per worker
-  std::vector<std::uint64_t> steps;  // how many each worker has done, by rank
+  std::vector<std::uint64_t> steps;  // completed by each worker, by rank
 
   std::uint64_t workers() const { return steps.size(); }
   friend bool operator==(const DataSegment&, const DataSegment&) = default;
 };
 
-// The steps of these segments of the worker that has done most in each.
+// The sum over the segments of the steps of each segment's fastest worker.
 inline std::uint64_t steps_of(const std::vector<DataSegment>& segments) {
   std::uint64_t steps = 0;
   for (const auto& segment : segments) steps += segment.steps.empty() ? 0 : std::ranges::max(segment.steps);

@@ -8,7 +8,7 @@ namespace capstan {
 // The program's exit codes.
 enum ExitCode { kSuccess = 0, kFailed = 1, kWrongUsage = 2, kLost = 3, kInterrupted = 130 };
 
-// A run that did not end well, with the exit code that says how. Caught once, where commands are run.
+// A failed or interrupted run, with its exit code. Caught once, where commands are run.
 class Failure : public std::runtime_error {
  public:
   Failure(ExitCode code, const std::string& message) : std::runtime_error(message), code_(code) {}

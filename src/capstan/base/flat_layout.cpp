@@ -24,7 +24,7 @@ FlatLayout::FlatLayout(std::vector<TensorShape> tensors) : tensors_(std::move(te
 }
 
 Range FlatLayout::range(std::size_t tensor) const {
-  CAPSTAN_CHECK(tensor < tensors_.size(), "a tensor of this layout");
+  CAPSTAN_CHECK(tensor < tensors_.size(), "the layout has this tensor");
   return {offsets_[tensor], offsets_[tensor] + tensors_[tensor].elements()};
 }
 

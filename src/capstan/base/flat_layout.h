@@ -23,7 +23,7 @@ struct TensorShape {
   friend bool operator==(const TensorShape&, const TensorShape&) = default;
 };
 
-// Where every tensor of a model lies in one flat array of floats. Each tensor begins on a 64-byte
+// The position of every tensor of a model in one flat array of floats. Each tensor begins on a 64-byte
 // boundary; the gaps hold zeros. Immutable.
 class FlatLayout {
  public:
@@ -37,10 +37,10 @@ class FlatLayout {
   Range range(std::size_t tensor) const;
 
   std::uint64_t size() const { return size_; }              // elements, gaps included
-  std::uint64_t parameters() const { return parameters_; }  // elements, gaps left out
+  std::uint64_t parameters() const { return parameters_; }  // elements, without gaps
   std::uint64_t bytes() const { return parameters_ * sizeof(float); }
 
-  // One line that names the first difference to another layout; empty when they are equal.
+  // The first difference to another layout, in one line; empty where the layouts are equal.
   std::string difference(const FlatLayout& other) const;
 
  private:

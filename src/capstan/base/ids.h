@@ -5,7 +5,7 @@
 
 namespace capstan {
 
-// An integer with a meaning; different meanings do not mix.
+// A typed integer: identifiers of different kinds do not convert to each other.
 template <class Tag, class Int>
 struct Id {
   Int value = 0;
@@ -13,8 +13,8 @@ struct Id {
 };
 
 using WorkerId = Id<struct WorkerTag, std::uint32_t>;          // rank of a worker, from 0
-using ServerId = Id<struct ServerTag, std::uint32_t>;          // place of a server, from 0; 0 leads
-using Incarnation = Id<struct IncarnationTag, std::uint64_t>;  // which process of a worker; random
+using ServerId = Id<struct ServerTag, std::uint32_t>;          // index of a server, from 0; 0 is the leader
+using Incarnation = Id<struct IncarnationTag, std::uint64_t>;  // one process of a worker; random
 using Sequence = Id<struct SequenceTag, std::uint64_t>;        // number of a worker's push, from 1
 using StepCount = Id<struct StepTag, std::uint64_t>;           // steps a worker has computed
 using PushCount = Id<struct PushTag, std::uint64_t>;           // pushes a worker has made

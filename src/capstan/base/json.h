@@ -10,9 +10,9 @@
 
 namespace capstan {
 
-// A JSON value to write: Json{{"ok", true}, {"losses", list}}. Members keep the order in which they were
-// added. Text is read by nlohmann::json, whose header costs each file that includes it seconds to compile;
-// this one costs nothing. A value; not thread-safe.
+// A JSON value for output: Json{{"ok", true}, {"losses", list}}. Members keep the order in which they were
+// added. Parsing uses nlohmann::json directly; its header adds seconds to the compilation of each file that
+// includes it, this one does not. A value; not thread-safe.
 class Json {
  public:
   Json() = default;  // null
@@ -27,20 +27,20 @@ class Json {
   Json(const char* text) : Json(std::string_view(text)) {}
   template <class T>
   Json(const std::vector<T>& values) : kind_(Kind::kArray), items_(values.begin(), values.end()) {}
-  // An object where every item is a pair that begins with a text, and otherwise an array.
+  // An object if every item is a pair whose first element is text, otherwise an array.
   Json(std::initializer_list<Json> items);
 
   static Json array() { return Json(Kind::kArray); }
   static Json object() { return Json(Kind::kObject); }
 
-  // A member of an object, which a null becomes.
+  // A member of an object; a null value becomes an object first.
   Json& operator[](std::string_view key);
   bool contains(std::string_view key) const;
-  // Adds an item to an array, which a null becomes.
+  // Adds an item to an array; a null value becomes an array first.
   void push_back(Json item);
 
-  // One line, or lines that are indented by so many spaces. Bytes that are no UTF-8 (of a file's name, say)
-  // are replaced, numbers that are none are null.
+  // One line, or several indented by `indent` spaces. Bytes that are not UTF-8 (in a file name, for example)
+  // are replaced; NaN and infinity become null.
   std::string dump(int indent = -1) const;
 
  private:
@@ -65,7 +65,7 @@ inline std::string json_line(const Json& value) {
   return value.dump();
 }
 
-// The text with bytes that are no UTF-8 replaced.
+// The text with bytes that are not UTF-8 replaced.
 std::string as_utf8(const std::string& text);
 
 }  // namespace capstan

@@ -13,7 +13,7 @@ constexpr std::uint64_t mix64(std::uint64_t x) {
   return x ^ (x >> 31);
 }
 
-// The seed of one random choice: everything it may depend on, accumulated together in order.
+// The seed of one random choice: a hash of everything that the choice depends on, in order.
 constexpr std::uint64_t derive_seed(std::initializer_list<std::uint64_t> parts) {
   std::uint64_t h = 0;
   for (auto p : parts) h = mix64(h ^ p);

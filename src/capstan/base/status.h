@@ -8,8 +8,8 @@
 
 namespace capstan {
 
-// What went wrong between machines, in the words a user will read. Bugs abort (check.h), wrong input
-// throws (user_error.h); a Status is for what a cluster must expect: a lost peer, a timeout, a bad frame.
+// A failure that is expected in a cluster (a lost peer, a timeout, a malformed frame), with a message for the
+// user. Bugs abort (check.h); wrong input throws (user_error.h).
 enum class StatusCode { kOk, kClosed, kTimeout, kMalformed, kRefused, kUnavailable };
 
 class [[nodiscard]] Status {
@@ -29,7 +29,7 @@ class [[nodiscard]] Status {
   StatusCode code() const { return code_; }
   const std::string& message() const { return message_; }
 
-  // The same failure with what was being done in front of it: "join 127.0.0.1:70: wrong token".
+  // The same failure, prefixed by the operation that failed: "join 127.0.0.1:70: wrong token".
   Status within(const std::string& doing) const {
     return is_ok() ? *this : Status{code_, doing + ": " + message_};
   }
@@ -39,7 +39,7 @@ class [[nodiscard]] Status {
   std::string message_;
 };
 
-// A T, or the Status that says why there is none.
+// A T, or the Status that explains why there is none.
 template <class T>
 class [[nodiscard]] Result {
  public:
@@ -59,7 +59,7 @@ class [[nodiscard]] Result {
 
  private:
   T& value() {
-    CAPSTAN_CHECK(is_ok(), "the value of a failed Result was read");
+    CAPSTAN_CHECK(is_ok(), "only a successful Result has a value");
     return std::get<T>(state_);
   }
 

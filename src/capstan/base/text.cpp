@@ -15,7 +15,7 @@ std::string wrapped(const std::string& text, std::size_t column, std::size_t ind
   std::istringstream in(text);
   std::string out;
   for (std::string word; in >> word;) {
-    // Bytes that continue a character of UTF-8 take no column.
+    // Continuation bytes of UTF-8 take no column.
     const auto width = static_cast<std::size_t>(
         std::ranges::count_if(word, [](unsigned char c) { return (c & 0xc0) != 0x80; }));
     if (!out.empty() && column + 1 + width > kColumns) {

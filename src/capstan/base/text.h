@@ -4,21 +4,20 @@
 #include <cstdint>
 #include <string>
 
-// Text for people.
+// Formatting of text that users read.
 namespace capstan {
 
 // "1 worker", "2 workers".
 std::string counted(std::uint64_t number, const std::string& noun);
 
-inline constexpr std::size_t kColumns = 80;  // of a terminal, in which lines for people stay
-// The words of a text in lines that end there. `column` is where the first begins, and the others are
-// indented.
+inline constexpr std::size_t kColumns = 80;  // width of a terminal line
+// Wraps a text at kColumns. The first line begins at `column`; the others are indented by `indent`.
 std::string wrapped(const std::string& text, std::size_t column, std::size_t indent);
 
 // A word as a shell reads it back: in quotes where it needs them.
 std::string shell_word(const std::string& word);
 
-// A JSON value as one line of text; bytes that are no UTF-8 (of a file's name, say) are replaced.
+// A JSON value as one line of text; bytes that are not UTF-8 (in a file name, for example) are replaced.
 template <class Json>
 std::string json_line(const Json& value) {
   return value.dump(-1, ' ', false, Json::error_handler_t::replace);

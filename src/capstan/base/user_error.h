@@ -5,8 +5,8 @@
 
 namespace capstan {
 
-// Wrong input from the user: a flag, a file, a port in use. The message is one line that says what is
-// wrong, where, and what would be right. Caught once, in cli; ends the program with exit code 2.
+// Wrong input from the user: a flag, a file, a port in use. The message is one line: what is wrong, where,
+// and what is allowed. Caught once, in cli; the program ends with exit code 2.
 class UserError : public std::runtime_error {
  public:
   explicit UserError(const std::string& message) : std::runtime_error(message) {}

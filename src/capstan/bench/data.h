@@ -16,8 +16,8 @@ struct DataOptions {
   std::uint64_t epochs = 0;  // 0: enough for about three seconds
 };
 
-// Renders the training images as a worker's loader does, and does nothing with them. Throws UserError for a
-// wrong dataset; Failure once `cancelled` says so.
+// Measures the rendering of training images as in a worker's loader. Throws UserError for a wrong dataset;
+// Failure once `cancelled` returns true.
 nlohmann::json run_data(const DataOptions& options, const std::function<bool()>& cancelled);
 
 }  // namespace capstan::bench

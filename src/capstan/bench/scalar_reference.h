@@ -6,15 +6,15 @@
 
 namespace capstan::bench {
 
-// The gradient of every element that a worker hands in at an iteration, counted from 0 with the warm-up:
-// one small number that binary floating point holds exactly. Sums of many stay small but are rarely zero, so
-// that an update which did not happen is missed in the end.
+// The gradient of every element that a worker pushes at an iteration, counted from 0 including the warm-up: a
+// small number that is exact in floating point. Sums of many stay small but are rarely zero, so that a
+// missing update changes the final weights.
 float wire_gradient(std::uint32_t worker, std::uint64_t iteration);
 
 inline constexpr float kWireInitialWeight = 0.5f;
 
-// One weight under an optimizer, in plain double arithmetic: what every element must be when all its
-// gradients are equal. Written apart from the kernels, so that it can tell when they are wrong.
+// One weight under an optimizer, in plain double arithmetic: the value of every element when all gradients
+// are equal. Independent of the kernels, so that it detects their errors.
 class ScalarReference {
  public:
   explicit ScalarReference(const optimizer::Options& options) : options_(options) {}

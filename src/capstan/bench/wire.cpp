@@ -22,8 +22,8 @@ namespace {
 
 using nlohmann::json;
 
-// Bytes per second that one thread copies between buffers of 256 MB: the best of several passes, since
-// anything else on the machine can only make it slower.
+// Bytes per second that one thread copies between buffers of 256 MB: the best of several passes, since other
+// load on the machine only makes it slower.
 double memcpy_rate() {
   constexpr std::size_t kBytes = 256'000'000;
   std::vector<char> from(kBytes, 1), to(kBytes, 2);
@@ -46,13 +46,13 @@ double quantile(std::vector<double> values, double q) {
   return *at;
 }
 
-// Iterations for about two seconds, by a generous guess of the rate.
+// Iterations for about two seconds, by a rough estimate of the rate.
 std::uint64_t default_iterations(std::uint64_t bytes, std::uint32_t workers) {
   const double guess = 100e-6 + static_cast<double>(bytes) * (workers + 2) / 5e9;
   return static_cast<std::uint64_t>(std::clamp(2.0 / guess, 10.0, 2000.0));
 }
 
-// What the servers' processes used, the largest memory seen while workers were at it.
+// Resources of the server processes: CPU time, and the largest memory observed while workers ran.
 struct ServerUse {
   std::uint64_t rss = 0;
   double cpu = 0;
@@ -66,7 +66,7 @@ void look_at_servers(client::Observer& observer, ServerUse& use) {
     if (!status) return;
     for (std::size_t w = 0; w < status->workers.size(); ++w) {
       if (status->workers[w].state == wire::WorkerState::kLost)
-        throw Failure(kFailed, fmt::format("worker {} is lost: there is nothing left to compare", w));
+        throw Failure(kFailed, fmt::format("worker {} is lost; the benchmark cannot continue", w));
     }
     rss += status->rss_bytes;
     cpu += status->cpu_seconds;
@@ -75,7 +75,7 @@ void look_at_servers(client::Observer& observer, ServerUse& use) {
   use.cpu = cpu;
 }
 
-// Where the processes' logs go; gone with this object.
+// A temporary folder for the processes' logs.
 class LogFolder {
  public:
   LogFolder() {
@@ -103,11 +103,11 @@ WorkerObservation observation_of(const json& result) {
           result.at("unlike").get<std::uint64_t>()};
 }
 
-// Whoever did his work and then ended badly; empty where nobody did.
+// A process that failed after its work was done; empty if none did.
 std::string bad_end_of(launch::LocalJob& job) {
   for (const auto& ended : job.reap()) {
     if (ended.exit.code != 0)
-      return fmt::format("{} {} ended badly ({})", ended.is_server ? "server" : "worker", ended.index,
+      return fmt::format("{} {} failed at its end ({})", ended.is_server ? "server" : "worker", ended.index,
                          ended.exit.text());
   }
   return {};
@@ -127,7 +127,7 @@ std::vector<std::string> worker_arguments(const WireOptions& options, const laun
           fmt::format("--warmup={}", options.warmup)};
 }
 
-// The line of a worker, or why there is none. Meanwhile keeps an eye on the servers.
+// A worker's result line; throws Failure if there is none. Polls the servers meanwhile.
 json result_of(launch::LocalJob& job, std::uint32_t rank, client::Observer& observer, ServerUse& use,
                TimePoint deadline, const std::function<bool()>& cancelled) {
   while (SteadyClock::now() < deadline) {
@@ -136,7 +136,7 @@ json result_of(launch::LocalJob& job, std::uint32_t rank, client::Observer& obse
       return json::parse(*line);
     }
     if (job.worker(rank).poll()) {
-      // Its last words may have come in between.
+      // Its result may have arrived in between.
       if (const auto line = job.worker(rank).read_line(SteadyClock::now() + std::chrono::seconds(1)))
         return json::parse(*line);
       break;
@@ -146,7 +146,7 @@ json result_of(launch::LocalJob& job, std::uint32_t rank, client::Observer& obse
   const auto exit = job.worker(rank).poll();
   const auto words = launch::last_line(job.log_of_worker(rank));
   throw Failure(exit && exit->code == kLost ? kLost : kFailed,
-                fmt::format("worker {} failed ({}){}", rank, exit ? exit->text() : "no end in sight",
+                fmt::format("worker {} failed ({}){}", rank, exit ? exit->text() : "no result in time",
                             words.empty() ? "" : ": " + words));
 }
 
@@ -158,9 +158,8 @@ json run_wire(const WireOptions& options, const std::function<void(const std::st
   const auto& job_config = options.job;
   if (const auto name = job_config.strategy.substr(0, job_config.strategy.find(':'));
       job_config.strategy == "async:damped" || (name != "sync" && name != "async" && name != "batch"))
-    throw UserError(fmt::format(
-        "bench wire checks weights by a recursion that knows sync, async and batch:K alone, not {}",
-        job_config.strategy));
+    throw UserError(fmt::format("bench wire supports the strategies sync, async and batch:K only, not {}",
+                                job_config.strategy));
   const auto optimizer = job_config.optimizer.options();
   const auto iterations =
       options.iterations > 0 ? options.iterations : default_iterations(layout.bytes(), job_config.workers);

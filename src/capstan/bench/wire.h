@@ -18,13 +18,13 @@ struct WireOptions {
   std::uint64_t warmup = 3;
 };
 
-// Push and pull of a model's tensors by real processes, without computation. Throws UserError for wrong
-// options; a result with "ok": false where the weights that workers saw are not those that plain
-// arithmetic gives; Failure where a process is lost, or once `cancelled` says so.
+// Measures push and pull of a model's tensors between real processes, without computation. The result has
+// "ok": false if the workers' weights differ from plain arithmetic. Throws UserError for wrong options;
+// Failure if a process is lost or once `cancelled` returns true.
 nlohmann::json run_wire(const WireOptions& options, const std::function<void(const std::string&)>& progress,
                         const std::function<bool()>& cancelled);
 
-// One worker of it, in a process of its own: prints its measurements as one JSON line.
+// One worker of the benchmark, in its own process: returns its measurements.
 struct WireWorkerOptions {
   std::string model;
   std::vector<std::string> servers;

@@ -20,7 +20,7 @@ std::string check_weights(std::span<const WorkerObservation> workers, const opti
   std::vector<double> right = {reference.weight()};  // by version
   for (const auto& [version, gradients] : pushes) {
     if (version != right.size())
-      return fmt::format("version {} is made of no push, or a push was dropped", right.size());
+      return fmt::format("version {} contains no push, or a push was dropped", right.size());
     const double sum = std::accumulate(gradients.begin(), gradients.end(), 0.0);
     reference.step(sum / static_cast<double>(gradients.size()));
     right.push_back(reference.weight());
@@ -28,14 +28,14 @@ std::string check_weights(std::span<const WorkerObservation> workers, const opti
   for (std::size_t w = 0; w < workers.size(); ++w) {
     const auto& seen = workers[w];
     if (seen.unlike > 0)
-      return fmt::format("worker {} saw {} weights that differ from the first, {}, where all must be equal",
+      return fmt::format("worker {} has {} weights that differ from the first, {}, where all must be equal",
                          w, seen.unlike, seen.weight);
     if (seen.version >= right.size())
-      return fmt::format("worker {} saw version {}, which nobody made", w, seen.version);
+      return fmt::format("worker {} has version {}, which no push made", w, seen.version);
     const double expected = right[seen.version];
     if (!(std::abs(seen.weight - expected) <= 1e-4 * std::max(1.0, std::abs(expected)))) {
-      return fmt::format("worker {} saw {} at version {} where plain arithmetic gives {}", w, seen.weight,
-                         seen.version, expected);
+      return fmt::format("worker {} has weight {} at version {} where plain arithmetic gives {}", w,
+                         seen.weight, seen.version, expected);
     }
   }
   return {};

@@ -9,15 +9,15 @@
 
 namespace capstan::bench {
 
-// What one worker saw.
+// One worker's observations.
 struct WorkerObservation {
-  std::vector<std::uint64_t> applied;  // for each of its pushes, from iteration 0: the version it went into
+  std::vector<std::uint64_t> applied;  // for each push, from iteration 0: the version that it is part of
   std::uint64_t version = 0;           // of the last weights
-  double weight = 0;                   // the first of them
-  std::uint64_t unlike = 0;            // how many differ from it
+  double weight = 0;                   // the first element
+  std::uint64_t unlike = 0;            // elements that differ from it
 };
 
-// Judges by plain arithmetic what all workers saw: empty where it is right, else what is wrong.
+// Checks the workers' observations by plain arithmetic; returns an error, or an empty text if all are right.
 std::string check_weights(std::span<const WorkerObservation> workers, const optimizer::Options& optimizer);
 
 }  // namespace capstan::bench

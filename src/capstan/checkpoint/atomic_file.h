@@ -8,9 +8,9 @@
 
 namespace capstan::checkpoint {
 
-// Writes a file that appears under its name only when it is whole and on disk: a temporary file beside it,
-// fsync, rename, fsync of the folder. Without commit() nothing remains. Failures are UserErrors with the
-// file's name and the system's reason. Not thread-safe.
+// Writes a file that appears under its name only when it is complete and on disk: temporary file, fsync,
+// rename, fsync of the folder. Without commit() the temporary file is removed. Failures are UserErrors with
+// the file's name and the system's error. Not thread-safe.
 class AtomicFile {
  public:
   explicit AtomicFile(std::filesystem::path path);

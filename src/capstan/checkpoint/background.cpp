@@ -33,7 +33,7 @@ void Background::post(std::function<void()> task, std::function<void(const std::
 }
 
 void Background::work() {
-  // On Linux a thread has a priority of its own. Where it may not be lowered, nothing is lost but speed.
+  // On Linux each thread has its own priority. A failure costs speed only.
   (void)::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), kLowestPriority);
   for (;;) {
     Task task;
@@ -50,7 +50,7 @@ void Background::work() {
     } catch (const std::exception& failure) {  // a full disk, no memory
       error = failure.what();
     }
-    task.run = nullptr;  // what it holds ends here
+    task.run = nullptr;  // destroys its captures
     deliver_([alive = std::weak_ptr(alive_), done = std::move(task.done), error] {
       if (alive.lock()) done(error);
     });

@@ -10,17 +10,18 @@
 
 namespace capstan::checkpoint {
 
-// One thread for work that may take long and is in no hurry, such as writing files: it yields to whoever
-// computes. Tasks run in turn; post() and the destructor belong to the owner's thread. Destruction waits for
-// the task that runs and forgets the rest.
+// One thread of lowest priority for long tasks, such as writing files. Tasks run in order. post() and the
+// destructor are called on the owner's thread. The destructor waits for the running task and drops the
+// others.
 class Background {
  public:
-  // `deliver` brings a function to the owner's thread, to be run there; it is called on another thread.
+  // `deliver`, called on the background thread, runs a function on the owner's thread.
   using Deliver = std::function<void(std::function<void()>)>;
   explicit Background(Deliver deliver);
   ~Background();
 
-  // `task` may throw UserError: `done`, on the owner's thread, gets the message, empty where all went well.
+  // Runs `task` on the background thread, then `done` on the owner's thread with the message of an exception,
+  // empty on success.
   void post(std::function<void()> task, std::function<void(const std::string& error)> done);
 
  private:
@@ -32,9 +33,8 @@ class Background {
   void work();
 
   const Deliver deliver_;
-  std::shared_ptr<bool> alive_ =
-      std::make_shared<bool>(true);  // gone with this, for what is still to be delivered
-  std::mutex mutex_;                 // guards the two below
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // expires before late deliveries
+  std::mutex mutex_;                                            // guards the next two
   std::deque<Task> tasks_;
   bool ending_ = false;
   std::condition_variable wake_;

@@ -42,7 +42,7 @@ std::uint64_t checksum_of(std::span<const float> values) {
   return checksum(std::as_bytes(values));
 }
 
-// A file in the making: its tensors, and what the manifest says of them.
+// A file to be written: its tensors, and their pieces for the manifest.
 struct File {
   std::string name;
   std::vector<TensorView> views;
@@ -61,12 +61,12 @@ struct File {
 
 void add_array(File& file, const FlatLayout& layout, const Shard& shard, const NamedArray& array,
                std::vector<float>& scratch) {
-  CAPSTAN_CHECK(array.values.size() == shard.range.size(), "an array for the shard's range");
+  CAPSTAN_CHECK(array.values.size() == shard.range.size(), "the array has the size of the shard's range");
   for (std::size_t i = 0; i < layout.tensors().size(); ++i) {
     const auto& tensor = layout.tensors()[i];
     const auto mine = intersection(layout.range(i), shard.range);
     if (mine.size() == 0 && (tensor.elements() > 0 || shard.server > 0)) continue;
-    // A tensor without elements may lie anywhere, also outside the range.
+    // A tensor without elements may be outside of the range.
     const auto values = mine.size() == 0 ? std::span<float>()
                                          : array.values.subspan(mine.begin - shard.range.begin, mine.size());
     const Range elements{mine.begin - layout.offset(i), mine.end - layout.offset(i)};
@@ -83,7 +83,7 @@ std::vector<Piece> write(const fs::path& folder, File&& file) {
   return std::move(file.pieces);
 }
 
-// Reads the pieces of a checkpoint, each found and compared with its checksum; keeps one file open.
+// Reads the pieces of a checkpoint and checks their checksums; keeps one file open.
 class PieceReader {
  public:
   explicit PieceReader(const fs::path& folder) : folder_(folder) {}
@@ -97,10 +97,10 @@ class PieceReader {
     }
     auto tensor = reader_->read(piece.key);
     if (!tensor || tensor->values.size() != piece.elements.size())
-      throw UserError(fmt::format("{} lacks tensor {}", path.string(), piece.key));
+      throw UserError(fmt::format("{} does not contain tensor {}", path.string(), piece.key));
     if (checksum_of(tensor->values) != piece.checksum)
       throw UserError(
-          fmt::format("{} is damaged: the checksum of tensor {} does not fit", path.string(), piece.key));
+          fmt::format("{} is damaged: the checksum of tensor {} does not match", path.string(), piece.key));
     return std::move(tensor->values);
   }
 
@@ -110,14 +110,14 @@ class PieceReader {
   std::string open_;
 };
 
-// Which tensor of the layout bears a name.
+// The index of each tensor by name.
 std::map<std::string, std::size_t> index_of(const FlatLayout& layout) {
   std::map<std::string, std::size_t> index;
   for (std::size_t i = 0; i < layout.tensors().size(); ++i) index[layout.tensors()[i].name] = i;
   return index;
 }
 
-// Copies what a piece has of `range`.
+// Copies a piece's elements in `range`.
 void place(const Piece& piece, const TensorShape& tensor, std::uint64_t offset, std::vector<float> values,
            Range range, std::span<float> out) {
   const Range flat{offset + piece.elements.begin, offset + piece.elements.end};
@@ -137,7 +137,8 @@ bool is_counter(const std::string& name) {
 }
 
 std::vector<Piece> write_shard(const fs::path& folder, const FlatLayout& layout, Shard& shard) {
-  CAPSTAN_CHECK(!shard.arrays.empty() && shard.arrays.front().name == kWeights, "the weights first");
+  CAPSTAN_CHECK(!shard.arrays.empty() && shard.arrays.front().name == kWeights,
+                "the weights are the first array");
   std::vector<float> scratch;
   File weights{file_name("weights", shard), {}, {}};
   add_array(weights, layout, shard, shard.arrays.front(), scratch);
@@ -147,7 +148,7 @@ std::vector<Piece> write_shard(const fs::path& folder, const FlatLayout& layout,
     const auto& tensor = shard.buffers_layout.tensors()[i];
     const auto values = std::span(buffers).subspan(range.begin, range.size());
     const bool counts = is_counter(tensor.name);
-    // As they are written, for the checksum.
+    // Rounded as they are written, for the checksum.
     if (counts) std::ranges::transform(values, values.begin(), [](float v) { return std::round(v); });
     weights.add(kBuffers, tensor, {0, tensor.elements()}, values);
     weights.views.back().as_int64 = counts;
@@ -174,7 +175,7 @@ Manifest read_manifest(const fs::path& folder) {
   const auto path = folder / kManifestFile;
   std::ifstream file(path);
   if (!file)
-    throw UserError(fmt::format("{} is no checkpoint: it has no {}", folder.string(), kManifestFile));
+    throw UserError(fmt::format("{} is not a checkpoint: it has no {}", folder.string(), kManifestFile));
   return parse_manifest({std::istreambuf_iterator<char>(file), {}}, path.string());
 }
 
@@ -187,7 +188,7 @@ void load(const fs::path& folder, const Manifest& manifest, Range range, std::sp
   const FlatLayout layout(manifest.parameters);
   const auto index = index_of(layout);
   for (const auto& array : arrays) {
-    CAPSTAN_CHECK(array.values.size() == range.size(), "an array for the range");
+    CAPSTAN_CHECK(array.values.size() == range.size(), "the array has the size of the range");
     if (array.name != kWeights && std::ranges::find(manifest.state, array.name) == manifest.state.end())
       throw UserError(fmt::format("{} has no {}", folder.string(), array.name));
     std::ranges::fill(array.values, 0.0f);

@@ -9,45 +9,45 @@
 
 namespace capstan::checkpoint {
 
-// A checkpoint is a folder: files of tensors, some per server, and manifest.json, which is written last, so
-// that a folder with a manifest is complete.
+// A checkpoint is a folder: files of tensors per server, and manifest.json, which is written last: a folder
+// with a manifest is complete.
 inline constexpr const char* kManifestFile = "manifest.json";
 
-// One array of floats by name.
+// One named array of floats.
 struct NamedArray {
   std::string name;
   std::span<float> values;
 };
 
-// One server's share of a model at one version, in memory that is the writer's own.
+// One server's shard at one version, in memory of the writer.
 struct Shard {
   std::uint32_t server = 0;
   std::uint32_t servers = 1;
   Range range;                     // of the flat array
-  std::vector<NamedArray> arrays;  // each of the whole range; the weights first
-  FlatLayout buffers_layout;       // of the first server; empty elsewhere
+  std::vector<NamedArray> arrays;  // each for the whole range; the weights first
+  FlatLayout buffers_layout;       // from the first server; empty for others
   std::span<const float> buffers;
 };
 
-// A buffer that PyTorch keeps as a 64-bit integer.
+// Whether PyTorch stores this buffer as a 64-bit integer.
 bool is_counter(const std::string& name);
 
-// Writes the shard's files into the folder and says what is where. Reorders the arrays in place: they are
-// of no use afterwards. Throws UserError where it cannot.
+// Writes the shard's files to the folder and returns their pieces. Reorders the arrays in place: their
+// contents are invalid afterwards. Throws UserError on failure.
 std::vector<Piece> write_shard(const std::filesystem::path& folder, const FlatLayout& layout, Shard& shard);
 void write_manifest(const std::filesystem::path& folder, const Manifest& manifest);
 
-// Throws UserError that names the file and the fault.
+// Throws UserError that names the file and its error.
 Manifest read_manifest(const std::filesystem::path& folder);
 // Reads every file of the checkpoint and compares every checksum. Throws UserError that names the file and
-// the fault.
+// its error.
 void verify(const std::filesystem::path& folder, const Manifest& manifest);
 
-// Fills each array, named as in the manifest, with the elements `range` of the model's flat array; zeros
-// where no tensor lies. Throws as verify() does for what it reads.
+// Fills each array, named as in the manifest, with the elements `range` of the model's flat array; gaps
+// become zero. Checks what it reads and throws as verify() does.
 void load(const std::filesystem::path& folder, const Manifest& manifest, Range range,
           std::span<const NamedArray> arrays);
-// The buffers in flat order, empty where there are none.
+// The flat buffers; empty if there are none.
 std::vector<float> load_buffers(const std::filesystem::path& folder, const Manifest& manifest);
 
 }  // namespace capstan::checkpoint

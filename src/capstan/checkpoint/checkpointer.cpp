@@ -15,18 +15,19 @@ std::vector<Piece> write_part(const fs::path& folder, const FlatLayout& layout,
                               std::uint32_t servers, Range range, Snapshot& snapshot,
                               const FlatLayout& buffers_layout, std::span<const float> buffers) {
   const auto arrays = snapshot.arrays();
-  CAPSTAN_CHECK(arrays.size() == state_names.size() + 1, "the weights and the optimizer's state");
+  CAPSTAN_CHECK(arrays.size() == state_names.size() + 1,
+                "the arrays are the weights and the optimizer's state");
   Shard shard{server, servers, range, {}, buffers_layout, buffers};
   for (std::size_t i = 0; i < arrays.size(); ++i)
     shard.arrays.push_back({i == 0 ? "weights" : state_names[i - 1], arrays[i]});
   std::error_code error;
   fs::create_directories(folder, error);
-  if (error) throw UserError(fmt::format("cannot make {}: {}", folder.string(), error.message()));
+  if (error) throw UserError(fmt::format("cannot create {}: {}", folder.string(), error.message()));
   return write_shard(folder, layout, shard);
 }
 
 Snapshot::Snapshot(std::size_t arrays, std::size_t size) : size_(size) {
-  // Not set to zero: all of it is written before any is read.
+  // Not zeroed: every element is written before it is read.
   for (std::size_t i = 0; i < arrays; ++i) arrays_.push_back(std::make_unique_for_overwrite<float[]>(size));
 }
 
@@ -72,7 +73,7 @@ Checkpointer::Checkpointer(const CheckpointOptions& options, Version start, Back
 }
 
 void Checkpointer::enter(CheckpointState next) {
-  CAPSTAN_CHECK(may_follow(state_, next), "the states of a checkpoint follow the table of transitions");
+  CAPSTAN_CHECK(may_follow(state_, next), "the transition is in the table");
   state_ = next;
 }
 
@@ -120,9 +121,10 @@ void Checkpointer::complete() {
       [folder = pending_->folder, manifest = pending_->manifest, options = options_] {
         for (const auto& piece : manifest.pieces) {
           if (!fs::exists(folder / piece.file))
-            throw UserError(fmt::format(
-                "{} is not to be seen here: all servers need one --train-dir on a file system they share",
-                (folder / piece.file).string()));
+            throw UserError(
+                fmt::format("{} is not visible on this host: all servers need the same --train-dir on a "
+                            "shared file system",
+                            (folder / piece.file).string()));
         }
         check_complete(manifest);
         write_manifest(folder, manifest);
@@ -136,8 +138,8 @@ void Checkpointer::complete() {
 }
 
 void Checkpointer::fail(const std::string& error) {
-  // What is there of it makes room, for example on a full disk. Parts that other servers still write may
-  // remain; the next checkpoint removes them.
+  // Its files are removed to free space, for example on a full disk. Parts that other servers are still
+  // writing may remain; the next checkpoint removes them.
   enter(CheckpointState::kRemoving);
   pending_->missing.clear();
   background_.post([folder = pending_->folder] { fs::remove_all(folder); },

@@ -17,20 +17,20 @@ namespace capstan::checkpoint {
 
 struct CheckpointOptions {
   std::filesystem::path run;      // the run's folder; empty: no checkpoints
-  std::uint64_t every_steps = 0;  // 0: not by steps
+  std::uint64_t every_steps = 0;  // in updates; 0: not by steps
   Duration every_time = {};       // 0: not by time
   std::size_t keep = 3;           // older ones are removed
 
   bool is_on() const { return !run.empty(); }
 };
 
-// How far the newest checkpoint is.
+// The state of the checkpoint that is being made.
 enum class CheckpointState : std::uint8_t {
-  kIdle,               // none is being made
+  kIdle,               // no checkpoint is being made
   kCollectingBuffers,  // servers copy and write their parts; the first waits for the workers' buffers
   kWriting,            // parts are missing
-  kPublishing,         // all parts are there; the manifest follows
-  kRemoving            // it failed: what is there of it goes
+  kPublishing,         // all parts are written; the manifest follows
+  kRemoving            // failed: its files are being removed
 };
 // The one table of transitions.
 bool may_follow(CheckpointState from, CheckpointState to);
@@ -47,29 +47,29 @@ class Snapshot {
   std::vector<std::unique_ptr<float[]>> arrays_;
 };
 
-// The writing side of a run's checkpoints: when one is due, and what is still missing of the one that is
-// being written. A checkpoint is complete when every server has written its part; then the manifest follows,
-// and old ones go. Owned by one thread, to which `background` delivers; not thread-safe.
+// Writes a run's checkpoints: decides when one is due and tracks which parts are missing. Once every server
+// has written its part, it writes the manifest and removes old checkpoints. Owned by the thread that
+// `background` delivers to; not thread-safe.
 class Checkpointer {
  public:
-  // `done` runs when a checkpoint is complete, or has failed.
+  // `done` runs when a checkpoint is complete or has failed.
   Checkpointer(const CheckpointOptions& options, Version start, Background& background,
                std::function<void()> done, std::function<TimePoint()> now = SteadyClock::now);
 
-  // Is one to be made at this version? Never while one is being written.
+  // Whether a checkpoint is due at this version; never while one is being written.
   bool is_due(Version version) const;
-  // Until it is complete, or what is there of it has been removed.
+  // True until the checkpoint is complete or, after a failure, removed.
   bool is_saving() const { return state_ != CheckpointState::kIdle; }
   CheckpointState state() const { return state_; }
   bool has_tried(Version version) const { return tried_ == version; }
   Version newest() const { return newest_; }           // complete; 0 for none
   const std::string& error() const { return error_; }  // of the newest attempt
 
-  // Begins one: pieces are to come from so many servers, this one (0) included. Returns its folder.
+  // Begins a checkpoint with parts of `servers` servers, including this one (0). Returns its folder.
   std::filesystem::path begin(Manifest manifest, std::uint32_t servers);
-  // The buffers that the first server's part has; empty for none.
+  // The layout of the buffers in the first server's part; empty for none.
   void describe_buffers(const FlatLayout& layout);
-  // A server has written its part, or could not.
+  // A server has written its part or failed to, or is lost.
   void written(std::uint32_t server, Version version, const std::string& error, std::vector<Piece> pieces);
   void lost(std::uint32_t server);
 
@@ -97,7 +97,7 @@ class Checkpointer {
   std::string error_;
 };
 
-// Writes one server's part: to be run on a background thread.
+// Writes one server's part; run on a background thread.
 std::vector<Piece> write_part(const std::filesystem::path& folder, const FlatLayout& layout,
                               std::span<const std::string> state_names, std::uint32_t server,
                               std::uint32_t servers, Range range, Snapshot& snapshot,

@@ -6,7 +6,7 @@
 
 namespace capstan::checkpoint {
 
-// XXH3, 64 bits: finds every kind of damage that happens by accident at the speed of memory.
+// XXH3, 64 bits: detects accidental damage at memory speed.
 std::uint64_t checksum(std::span<const std::byte> bytes);
 
 }  // namespace capstan::checkpoint

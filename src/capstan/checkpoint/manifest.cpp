@@ -17,9 +17,9 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr const char* kFormat = "capstan-checkpoint-1";
-constexpr int kDeepest = 8;  // no manifest nests deeper; without an end, recursion over it would not have one
+constexpr int kDeepest = 8;  // no manifest nests deeper; bounds the parser's recursion
 
-// JSON numbers are doubles to many readers: 64 random bits are text.
+// As text, since many readers parse JSON numbers as doubles.
 std::string hex(std::uint64_t value) {
   return fmt::format("{:016x}", value);
 }
@@ -28,14 +28,14 @@ std::uint64_t unhex(const std::string& text) {
   std::uint64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, 16);
   if (error != std::errc{} || end != text.data() + text.size() || text.size() != 16)
-    throw UserError(fmt::format("'{}' is no checksum", text));
+    throw UserError(fmt::format("'{}' is not 16 hexadecimal digits", text));
   return value;
 }
 
-// Never a negative number, a fraction or a truth value, which would convert silently.
+// Rejects negative numbers, fractions and booleans, which would convert silently.
 std::uint64_t whole(const Json& json) {
   if (!json.is_number_unsigned())
-    throw UserError(fmt::format("{} where a whole number belongs", json.dump().substr(0, 20)));
+    throw UserError(fmt::format("{} is not a whole number", json.dump().substr(0, 20)));
   return json.get<std::uint64_t>();
 }
 
@@ -47,7 +47,7 @@ std::vector<std::uint64_t> wholes(const Json& json) {
 
 Json parse(const std::string& text) {
   return Json::parse(text, [](int depth, Json::parse_event_t, const Json&) {
-    if (depth > kDeepest) throw UserError("it is cut off or damaged");
+    if (depth > kDeepest) throw UserError("it is truncated or damaged");
     return true;
   });
 }
@@ -66,7 +66,7 @@ std::vector<TensorShape> shapes(const Json& json) {
     std::uint64_t elements = 1;
     for (const auto dim : wholes(s.at("shape"))) {
       if (dim > kMost || (dim > 0 && elements > kMost / dim))
-        throw UserError(fmt::format("tensor {} is larger than any model", shape.name));
+        throw UserError(fmt::format("tensor {} is too large", shape.name));
       elements *= dim;
       shape.dims.push_back(static_cast<std::int64_t>(dim));
     }
@@ -136,25 +136,25 @@ Manifest read(const Json& json) {
     auto& l = m.segments.emplace_back();
     l.batch = whole(segment.at("batch"));
     l.steps = wholes(segment.at("steps"));
-    if (l.batch == 0 || l.steps.empty()) throw UserError("a leg without workers or batch");
+    if (l.batch == 0 || l.steps.empty()) throw UserError("a data segment has no workers or no batch size");
   }
   if (json.contains("groups")) {
     for (const auto& g : json.at("groups"))
       m.groups.push_back({g.at("group").get<std::string>(), {whole(g.at("version"))}});
     if (m.groups.empty() || m.groups[0].version != m.version)
-      throw UserError("its first group has another version than the checkpoint");
+      throw UserError("the version of its first group is not the checkpoint's");
   }
   for (const auto& mark : json.at("marks")) {
     const auto worker = whole(mark.at("worker"));
     if (worker > std::numeric_limits<std::uint32_t>::max())
-      throw UserError(fmt::format("{} is no worker", worker));
+      throw UserError(fmt::format("{} is not the rank of a worker", worker));
     m.marks.push_back({{static_cast<std::uint32_t>(worker)},
                        {unhex(mark.at("incarnation").get<std::string>())},
                        {whole(mark.at("sequence"))}});
     if (!mark.contains("group")) continue;
     const auto group = whole(mark.at("group"));
     if (group >= std::max<std::size_t>(1, m.groups.size()))
-      throw UserError(fmt::format("a mark of group {}, which it lacks", group));
+      throw UserError(fmt::format("a mark is of group {}, which does not exist", group));
     m.marks.back().group = static_cast<std::uint32_t>(group);
   }
   m.parameters = shapes(json.at("parameters"));
@@ -170,11 +170,11 @@ Manifest read(const Json& json) {
     const auto& owners = piece.array == "statistics" ? m.buffers : m.parameters;
     const auto owner = std::ranges::find(owners, piece.tensor, &TensorShape::name);
     if (owner == owners.end())
-      throw UserError(fmt::format("it names a tensor {} that it lacks", piece.tensor));
+      throw UserError(fmt::format("a piece is of tensor {}, which it does not list", piece.tensor));
     if (piece.elements.begin > piece.elements.end || piece.elements.end > owner->elements())
-      throw UserError(fmt::format("a piece outside tensor {}", piece.tensor));
+      throw UserError(fmt::format("a piece is outside of tensor {}", piece.tensor));
     if (piece.file.find('/') != std::string::npos || piece.file.empty() || piece.file[0] == '.')
-      throw UserError(fmt::format("'{}' is no file of this folder", piece.file));
+      throw UserError(fmt::format("'{}' is not the name of a file in this folder", piece.file));
   }
   check_complete(m);
   return m;
@@ -213,8 +213,8 @@ void check_complete(const Manifest& manifest) {
         at = r.end;
       }
       if (at != tensor.elements() || (!ranges.empty() && ranges.back().end != at))
-        throw UserError(
-            fmt::format("it does not have every element of {} of tensor {} once", array, tensor.name));
+        throw UserError(fmt::format("it does not list every element of {} of tensor {} exactly once", array,
+                                    tensor.name));
     }
   };
   check("weights", manifest.parameters);
@@ -230,17 +230,18 @@ std::string to_json(const Manifest& manifest) {
 
 Manifest parse_manifest(const std::string& text, const std::string& name) {
   const auto fail = [&](const std::string& why) {
-    throw UserError(fmt::format("{} is no good manifest: {}", name, why));
+    throw UserError(fmt::format("{} is not a valid manifest: {}", name, why));
   };
   try {
     auto json = parse(text);
-    if (!json.is_object() || json.value("format", "") != kFormat) fail("it is not of a Capstan checkpoint");
+    if (!json.is_object() || json.value("format", "") != kFormat)
+      fail("it is not the manifest of a Capstan checkpoint");
     const auto said = json.value("checksum", "");
     json.erase("checksum");
-    if (said != checksum_of(json)) fail("its checksum does not fit");
+    if (said != checksum_of(json)) fail("its checksum does not match");
     return read(json);
   } catch (const Json::exception&) {
-    fail("it is cut off or damaged");
+    fail("it is truncated or damaged");
   } catch (const UserError& error) {
     if (std::string_view(error.what()).starts_with(name)) throw;
     fail(error.what());

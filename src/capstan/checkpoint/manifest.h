@@ -10,35 +10,35 @@
 
 namespace capstan::checkpoint {
 
-// A tensor, or a part of one where servers cut it, in one of a checkpoint's files.
+// A tensor, or a part of one that is split between servers, in one of a checkpoint's files.
 struct Piece {
   std::string file;
   std::string key;             // its name in the file
-  std::string array;           // "weights", "statistics", or one of the optimizer's
-  std::string tensor;          // whose values these are
-  Range elements;              // of the tensor in arena order; a whole tensor is in the file in C order
+  std::string array;           // "weights", "statistics" (buffers), or the name of an optimizer state
+  std::string tensor;          // its name in the model
+  Range elements;              // of the tensor in arena order; a whole tensor is row-major in the file
   std::uint64_t checksum = 0;  // XXH3 of the values as 32-bit floats, in the order of the file
   friend bool operator==(const Piece&, const Piece&) = default;
 };
 
-// The newest push of one life of a worker that is part of the weights, or finally dropped.
+// The newest push of one incarnation of a worker that was applied or dropped.
 struct HighWaterMark {
   WorkerId worker;
   Incarnation incarnation;
   Sequence sequence;
-  std::uint32_t group = 0;  // in which, where tensors are in groups
+  std::uint32_t group = 0;  // of tensors
   friend bool operator==(const HighWaterMark&, const HighWaterMark&) = default;
 };
 
-// How far a group of tensors has come, and which one it is: "default", or the glob of its names.
+// The version of a group of tensors. `group` is "default" or the group's glob.
 struct GroupVersion {
   std::string group;
   Version version;
   friend bool operator==(const GroupVersion&, const GroupVersion&) = default;
 };
 
-// What a checkpoint is: everything a run needs to go on that is not an array of floats, and where the arrays
-// are.
+// The contents of a checkpoint except its arrays: everything else that a run needs to resume, and where the
+// arrays are.
 struct Manifest {
   Version version;
   std::vector<TensorShape> parameters;
@@ -47,29 +47,28 @@ struct Manifest {
   std::string optimizer;           // "sgd"
   std::vector<std::string> state;  // names of its arrays
   std::string schedule;            // "cosine"
-  double learning_rate = 0;        // with which the next update would be made
-  std::uint64_t samples = 0;       // of the training set; 0 where the job has none
+  double learning_rate = 0;        // of the next update
+  std::uint64_t samples = 0;       // of the training set; 0 if the job has none
   std::uint64_t seed = 0;
-  std::uint64_t trained_samples = 0;  // that have become part of the weights, each as often as it did
+  std::uint64_t trained_samples = 0;  // applied to the weights, counting repetitions
   std::vector<DataSegment> segments;
-  std::vector<GroupVersion> groups = {};  // where there are several, the default first
+  std::vector<GroupVersion> groups = {};  // if there are several; the default first
   std::vector<HighWaterMark> marks;
   std::vector<Piece> pieces;
   friend bool operator==(const Manifest&, const Manifest&) = default;
 
-  // The version and the marks of each of these groups, by group. Where they are not the groups of the
-  // checkpoint, each begins with what the job, which is group 0, has reached.
+  // The versions and marks of these groups. If they are not the checkpoint's groups, each takes those of
+  // group 0, the job.
   std::vector<Version> versions_of(const std::vector<std::string>& names) const;
   std::vector<HighWaterMark> marks_of(const std::vector<std::string>& names) const;
 };
 
-// Throws UserError where a manifest lacks a piece of a tensor, or has one twice.
+// Throws UserError unless the pieces cover every element of every array exactly once.
 void check_complete(const Manifest& manifest);
 
-// JSON that carries a checksum of itself.
+// JSON that includes its own checksum.
 std::string to_json(const Manifest& manifest);
-// Throws UserError that names the file and the fault; every index and range is checked, and
-// that every element of every array is somewhere, once.
+// Checks every index and range, and check_complete(). Throws UserError that names the file and its error.
 Manifest parse_manifest(const std::string& text, const std::string& name);
 
 }  // namespace capstan::checkpoint

@@ -10,9 +10,9 @@ namespace capstan::checkpoint {
 // Throws UserError for a name that ends in neither .safetensors nor .pt or .pth.
 void check_model_file(const std::filesystem::path& file);
 
-// Writes a model's flat weights and buffers tensor by tensor as PyTorch has them: as safetensors or, where
-// the name ends in .pt or .pth, as torch.save would. Replaces the file as a whole. Throws UserError for
-// another ending, and where the file cannot be written.
+// Writes a model's flat weights and buffers as PyTorch's tensors: as safetensors or, if the name ends in .pt
+// or .pth, as torch.save does. Replaces the file atomically. Throws UserError for other endings, and if the
+// file cannot be written.
 void write_model(const std::filesystem::path& file, const FlatLayout& layout, std::span<const float> weights,
                  const FlatLayout& buffer_layout, std::span<const float> buffers);
 

@@ -37,7 +37,7 @@ std::optional<Version> version_of(const fs::path& folder, std::string_view prefi
   return error == std::errc{} && at == end ? std::optional(version) : std::nullopt;
 }
 
-// Folders that bear a version, complete or not, the oldest first.
+// Folders named by a version, complete or not, oldest first.
 std::vector<Entry> folders(const fs::path& run, std::string_view prefix = kPrefix) {
   std::vector<Entry> entries;
   std::error_code error;
@@ -93,7 +93,7 @@ void remove_old(const fs::path& run, std::size_t keep) {
     const bool kept = is_complete(entry.folder) ? entry.version >= first_kept || entry.version == best
                                                 : entry.version > newest;
     if (kept) continue;
-    fs::remove(entry.folder / kManifestFile, ignored);  // first: from now on nobody takes it for complete
+    fs::remove(entry.folder / kManifestFile, ignored);  // first: from now on it is incomplete
     fs::remove_all(entry.folder, ignored);
   }
   for (const auto& entry : folders(run, kAside)) {

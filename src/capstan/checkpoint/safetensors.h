@@ -12,31 +12,31 @@
 
 namespace capstan::checkpoint {
 
-// The safetensors file format: an 8-byte little-endian header length, a JSON header that names each tensor's
-// dtype, shape and place, then the bytes of the tensors one after the other. 32-bit floats and
-// 64-bit integers are written; F64, F16, BF16 and I64 are read too, and become 32-bit floats.
+// The safetensors file format: an 8-byte little-endian header length, a JSON header with each tensor's dtype,
+// shape and offsets, then the bytes of the tensors. F32 and I64 are written; F64, F16, BF16 and I64 are also
+// read, and converted to 32-bit floats.
 
 using Metadata = std::map<std::string, std::string>;
 
-// A tensor of 32-bit floats to be written, in C order of its shape.
+// A tensor of 32-bit floats to be written, in row-major order.
 struct TensorView {
   std::string name;
   std::vector<std::int64_t> dims;
-  std::span<const float> values;  // as many as dims say
-  bool as_int64 = false;          // written as 64-bit integers: every value is one
+  std::span<const float> values;  // as many as the shape has
+  bool as_int64 = false;          // written as 64-bit integers
 };
-// Aborts where a view breaks its promises.
+// Aborts if the number of values differs from the shape.
 void check(const TensorView& view);
 // The values of an as_int64 tensor.
 std::vector<std::int64_t> int64_values(const TensorView& view);
 
-// Integers come first in the file, where they are aligned; floats follow in the order given. Replaces `path`
-// as a whole: readers see the old file or the new one, also after a crash. Throws UserError and leaves what
-// was there where the file cannot be written.
+// Integers come first in the file, for their alignment; floats follow in the given order. Replaces `path`
+// atomically: readers see the old file or the new one, even after a crash. If the file cannot be written,
+// throws UserError and leaves the old one.
 void write_safetensors(const std::filesystem::path& path, std::span<const TensorView> tensors,
                        const Metadata& metadata = {});
 
-// A tensor of a file that was read.
+// A tensor read from a file.
 struct Tensor {
   std::string name;
   std::vector<std::int64_t> dims;
@@ -45,25 +45,25 @@ struct Tensor {
 };
 
 struct Safetensors {
-  std::vector<Tensor> tensors;  // in the order of their places in the file
+  std::vector<Tensor> tensors;  // in the order of their offsets
   Metadata metadata;
   friend bool operator==(const Safetensors&, const Safetensors&) = default;
 };
 
-// A file whose header has been read and checked; its tensors are read one by one, when asked for. Not
-// thread-safe. Throws UserError that names the file and the fault; never reads outside the file's bytes.
+// A file whose header has been read and checked; its tensors are read on demand. Not thread-safe. Throws
+// UserError that names the file and its error; never reads outside of the file's bytes.
 class SafetensorsReader {
  public:
   explicit SafetensorsReader(const std::filesystem::path& path);
-  // Of bytes in memory, which must live as long; `name` stands for the file in messages.
+  // Reads bytes in memory, which must outlive the reader; `name` replaces the file's name in messages.
   SafetensorsReader(std::span<const std::byte> bytes, std::string name);
   ~SafetensorsReader();
 
   const Metadata& metadata() const;
-  // In the order of their places in the file.
+  // In the order of their offsets.
   std::size_t tensors() const;
   Tensor read(std::size_t tensor) const;
-  // Nothing where the file has no tensor of this name.
+  // No value if the file has no tensor of this name.
   std::optional<Tensor> read(const std::string& tensor) const;
 
  private:
@@ -71,7 +71,7 @@ class SafetensorsReader {
   std::unique_ptr<const Content> content_;
 };
 
-// All of a file at once.
+// Reads all tensors.
 Safetensors read_safetensors(const std::filesystem::path& path);
 Safetensors parse_safetensors(std::span<const std::byte> bytes, const std::string& name);
 

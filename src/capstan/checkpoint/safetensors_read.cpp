@@ -24,10 +24,10 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr std::uint64_t kMostHeader = 100'000'000;  // the format's own limit
-constexpr int kDeepest = 8;                         // a good header is three levels deep
+constexpr int kDeepest = 8;                         // a valid header has three levels
 
-// The header as JSON; nothing where it is none, nests deeper than a good one, or has a name twice (of which
-// the parser would silently keep the last).
+// The header as JSON; no value if it is invalid, nests too deeply, or has a duplicate name (of which the
+// parser would silently keep the last).
 std::optional<Json> parse_json(const std::string& text) {
   struct Rejected {};
   std::vector<std::set<std::string>> names;
@@ -52,7 +52,7 @@ std::optional<std::uint64_t> unsigned_value(const Json& json) {
   return json.is_number_unsigned() ? std::optional(json.get<std::uint64_t>()) : std::nullopt;
 }
 
-// Fills the span with the bytes from an offset on, all of which lie within the file.
+// Fills the span with the bytes at an offset, all of them within the file.
 using ReadAt = std::function<void(std::uint64_t at, std::span<std::byte> out)>;
 
 struct Place {
@@ -80,7 +80,7 @@ void convert(std::span<const std::byte> bytes, std::span<float> out) {
   }
 }
 
-// A kind of element that can be read. F32 needs no conversion.
+// A supported dtype. F32 needs no conversion.
 struct Kind {
   const char* name;
   std::uint64_t bytes;
@@ -94,7 +94,7 @@ constexpr Kind kKinds[] = {
     {"I64", 8, convert<std::int64_t, [](std::int64_t v) { return static_cast<float>(v); }>},
 };
 
-// What the header says of one tensor.
+// The header's entry of one tensor.
 struct Entry {
   Place place;
   const Kind* kind;
@@ -129,7 +129,7 @@ class SafetensorsReader::Content {
         entries_.push_back(tensor(key, value));
       }
     }
-    // Tensors without elements share their place with the next one.
+    // Tensors without elements share their offset with the next one.
     std::ranges::sort(entries_, {}, [](const Entry& e) { return std::pair(e.place.begin, e.place.end); });
     std::uint64_t at = 0;
     for (const auto& e : entries_) {
@@ -141,19 +141,18 @@ class SafetensorsReader::Content {
   }
 
   [[noreturn]] void fail(const std::string& what) const {
-    throw UserError(fmt::format("{} is no good safetensors file: {}", name_, what));
+    throw UserError(fmt::format("{} is not a valid safetensors file: {}", name_, what));
   }
 
-  // Also finds where the tensors' bytes begin.
+  // Also sets the offset of the tensors' bytes.
   Json take_header() {
     std::array<std::uint8_t, 8> prefix;
-    if (size_ < prefix.size()) fail("shorter than 8 bytes");
+    if (size_ < prefix.size()) fail("it is shorter than 8 bytes");
     read_at_(0, std::as_writable_bytes(std::span(prefix)));
     std::uint64_t length = 0;
     for (auto i = prefix.size(); i-- > 0;) length = length << 8 | prefix[i];
     if (length > kMostHeader || length > size_ - prefix.size()) {
-      fail(
-          fmt::format("its header is said to be {} bytes long, {} are there", length, size_ - prefix.size()));
+      fail(fmt::format("its header length is {} bytes, but only {} follow", length, size_ - prefix.size()));
     }
     std::string text(length, '\0');
     read_at_(prefix.size(), std::as_writable_bytes(std::span(text)));
@@ -192,21 +191,21 @@ class SafetensorsReader::Content {
     }
     const auto kind = std::ranges::find_if(kKinds, [&](const Kind& k) { return json["dtype"] == k.name; });
     if (kind == std::end(kKinds))
-      bad(fmt::format("its dtype {} is not one of F32, F64, F16, BF16, I64, which are read here",
+      bad(fmt::format("its dtype {} is not supported; supported are F32, F64, F16, BF16, I64",
                       json["dtype"].dump()));
     if (!json["shape"].is_array()) bad("its shape is not an array");
     Tensor result{name, {}, {}};
     std::uint64_t bytes = kind->bytes;
     for (const auto& d : json["shape"]) {
       const auto dim = unsigned_value(d);
-      if (!dim || *dim > std::uint64_t{INT64_MAX}) bad("its shape has something else than sizes");
-      if (__builtin_mul_overflow(bytes, *dim, &bytes)) bad("its shape is larger than any file");
+      if (!dim || *dim > std::uint64_t{INT64_MAX}) bad("its shape has an invalid size");
+      if (__builtin_mul_overflow(bytes, *dim, &bytes)) bad("its shape is too large");
       result.dims.push_back(static_cast<std::int64_t>(*dim));
     }
     const auto& offsets = json["data_offsets"];
     if (!offsets.is_array() || offsets.size() != 2) bad("data_offsets are not two numbers");
     const auto begin = unsigned_value(offsets[0]), end = unsigned_value(offsets[1]);
-    if (!begin || !end || *begin > *end || *end > size_ - data_) bad("data_offsets lie outside the file");
+    if (!begin || !end || *begin > *end || *end > size_ - data_) bad("data_offsets are outside of the file");
     if (*end - *begin != bytes) bad("data_offsets and shape differ in size");
     return {{*begin, *end}, kind, std::move(result)};
   }
@@ -239,7 +238,7 @@ Safetensors read_all(const SafetensorsReader& reader) {
 SafetensorsReader::SafetensorsReader(std::span<const std::byte> bytes, std::string name)
     : content_(std::make_unique<Content>(bytes.size(), reader_of(bytes), std::move(name))) {}
 
-// Reads, rather than maps: a file that another process cuts short is then an error and no signal.
+// Reads the file instead of mapping it: a file that another process truncates is then an error, not a signal.
 SafetensorsReader::SafetensorsReader(const std::filesystem::path& path) {
   const auto fail = [name = path.string()](const char* why) {
     throw UserError(fmt::format("cannot read {}: {}", name, why));

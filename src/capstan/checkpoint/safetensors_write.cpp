@@ -16,12 +16,12 @@ std::string header_text(std::span<const TensorView> tensors, const Metadata& met
   std::uint64_t at = 0;
   for (const auto& t : tensors) {
     check(t);
-    CAPSTAN_CHECK(t.name != "__metadata__" && !header.contains(t.name), "a name of its own for each tensor");
+    CAPSTAN_CHECK(t.name != "__metadata__" && !header.contains(t.name), "tensor names are unique");
     const auto end = at + t.values.size() * (t.as_int64 ? sizeof(std::int64_t) : sizeof(float));
     header[t.name] = {{"dtype", t.as_int64 ? "I64" : "F32"}, {"shape", t.dims}, {"data_offsets", {at, end}}};
     at = end;
   }
-  // Names may come from a file: bytes that are no UTF-8 are replaced rather than thrown at the caller.
+  // Names may come from a file: bytes that are not UTF-8 are replaced instead of throwing.
   auto text = header.dump();
   text.append((8 - text.size() % 8) % 8, ' ');  // the tensors begin on an 8-byte boundary
   return text;
@@ -32,14 +32,14 @@ std::string header_text(std::span<const TensorView> tensors, const Metadata& met
 void check(const TensorView& view) {
   std::uint64_t elements = 1;
   for (const auto d : view.dims) elements *= static_cast<std::uint64_t>(d);
-  CAPSTAN_CHECK(elements == view.values.size(), "as many values as the shape says");
+  CAPSTAN_CHECK(elements == view.values.size(), "there are as many values as the shape has");
 }
 
 std::vector<std::int64_t> int64_values(const TensorView& view) {
   std::vector<std::int64_t> out;
   for (const float v : view.values) {
-    CAPSTAN_CHECK(std::abs(v) < 0x1p63f, "whole numbers in a tensor of integers");
-    out.push_back(std::llround(v));  // the mean over workers that have made more steps and fewer is not whole
+    CAPSTAN_CHECK(std::abs(v) < 0x1p63f, "the value fits a 64-bit integer");
+    out.push_back(std::llround(v));  // the mean over workers with different numbers of steps is not whole
   }
   return out;
 }

@@ -9,20 +9,20 @@ namespace {
 
 constexpr std::uint64_t kAlignment = 64;
 constexpr std::uint16_t kNameIsUtf8 = 1 << 11;
-constexpr std::uint16_t kPlain = 10, kZip64 = 45;  // versions of zip that a reader needs
+constexpr std::uint16_t kPlain = 10, kZip64 = 45;  // versions of zip that a reader must support
 constexpr std::uint16_t kZip64Extra = 1;
 constexpr std::uint16_t kPaddingExtra = 0x4246;  // "FB", as PyTorch pads
 constexpr std::uint16_t kFirstOfJanuary1980 =
-    1 << 5 | 1;  // zip's earliest day: equal weights give equal files
-constexpr std::uint64_t kMost16 = 0xffff, kMost32 = 0xffffffff;  // these themselves mean "look into zip64"
+    1 << 5 | 1;  // zip's earliest date: equal weights give equal files
+constexpr std::uint64_t kMost16 = 0xffff, kMost32 = 0xffffffff;  // these values mean "see zip64"
 
-// Little-endian numbers, one after the other.
+// A sequence of little-endian numbers.
 class Record {
  public:
   Record& u16(std::uint64_t v) { return number(v, 2); }
   Record& u32(std::uint64_t v) { return number(v, 4); }
   Record& u64(std::uint64_t v) { return number(v, 8); }
-  // What does not fit is said as the largest number, and again in zip64.
+  // A number that does not fit is written as the largest one, and again in zip64.
   Record& u16_or_most(std::uint64_t v) { return u16(std::min(v, kMost16)); }
   Record& u32_or_most(std::uint64_t v) { return u32(std::min(v, kMost32)); }
   Record& text(const std::string& t) {
@@ -99,7 +99,7 @@ void StoredZip::finish() {
     Record large;
     large.u32(0x06064b50).u64(44).u16(kZip64).u16(kZip64).u32(0).u32(0);
     large.u64(count).u64(count).u64(end - begin).u64(begin);
-    large.u32(0x07064b50).u32(0).u64(end).u32(1);  // where the lines above are
+    large.u32(0x07064b50).u32(0).u64(end).u32(1);  // the offset of the record above
     put(large.bytes());
   }
   Record last;

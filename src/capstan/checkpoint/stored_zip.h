@@ -9,9 +9,8 @@
 
 namespace capstan::checkpoint {
 
-// Writes a zip archive whose entries are stored as they are, each beginning on a 64-byte boundary, so that a
-// reader may map them. Archives, entries and numbers of entries beyond what zip can say use zip64. Not
-// thread-safe.
+// Writes a zip archive of uncompressed entries, each on a 64-byte boundary, so that a reader can map them.
+// Sizes and counts beyond the limits of zip use zip64. Not thread-safe.
 class StoredZip {
  public:
   using Write = std::function<void(std::span<const std::byte> bytes)>;  // appends to the archive
@@ -19,7 +18,7 @@ class StoredZip {
   explicit StoredZip(Write write);
 
   void add(const std::string& name, std::span<const std::byte> bytes);
-  // The directory of all entries; nothing may follow.
+  // Writes the directory of all entries; the last call.
   void finish();
 
  private:

@@ -36,7 +36,7 @@ class Pickle {
     } else if (value <= 0x7fffffff) {
       op('J');
       little_endian(value, 4);
-    } else {  // 9 bytes: the highest bit would be a sign
+    } else {  // 9 bytes: otherwise the highest bit would be the sign
       out_ += "\x8a\x09";
       little_endian(value, 8);
       op('\0');
@@ -104,7 +104,7 @@ std::string state_dict(std::span<const TensorView> tensors) {
   pickle.op(Pickle::kMark);
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     const auto name = as_utf8(tensors[i].name);
-    CAPSTAN_CHECK(names.insert(name).second, "a name of its own for each tensor");
+    CAPSTAN_CHECK(names.insert(name).second, "tensor names are unique");
     pickle.text(name);
     tensor(pickle, tensors[i], i);
   }

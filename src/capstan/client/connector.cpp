@@ -53,9 +53,9 @@ bool is_here(const Addresses& addresses) {
   return false;
 }
 
-// Where a host is.
+// A resolved host.
 struct Place {
-  std::string number;  // its address in figures, in brackets where it has colons
+  std::string number;  // numeric address, in brackets if it has colons
   bool is_here = false;
 };
 
@@ -113,9 +113,9 @@ bool is_this_host(const std::string& host) {
 
 Connector make_connector(TransportChoice choice) {
   struct State {
-    // One UCX context serves all connections of a loop; it opens with the first that needs it.
+    // One UCX context for all connections of a loop, opened by the first that needs it.
     std::unique_ptr<transport::ucx::Context> ucx;
-    // Names are looked up once: a lookup may take seconds, and whoever comes back has less than one.
+    // Names are looked up once: a lookup may take seconds, and a reconnect has less than one.
     std::map<std::string, Place> places;
   };
   return [choice, state = std::make_shared<State>()](
@@ -130,7 +130,9 @@ Connector make_connector(TransportChoice choice) {
     }
     const auto& place = known->second;
     if (choice == TransportChoice::kLocal && !place.is_here) {
-      throw UserError(fmt::format("--transport local reaches only this host, and {} is another", host));
+      throw UserError(fmt::format(
+          "--transport local reaches this host only, but {} is another host; use --transport auto or ucx",
+          host));
     }
     if (choice != TransportChoice::kUcx && place.is_here) {
       auto connection = transport::local::connect(loop, port);

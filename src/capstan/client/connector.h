@@ -12,21 +12,21 @@ enum class TransportChoice { kAuto, kLocal, kUcx };
 // "auto", "local", "ucx"; throws UserError.
 TransportChoice parse_transport(const std::string& text);
 
-// Opens connections to servers: kAuto takes local where the address is this host's and a server is there
-// under its port, UCX otherwise. A connector serves one loop, which must outlive it.
+// Opens connections to servers. kAuto uses local if the address is this host's and a local server listens on
+// the port, and UCX otherwise. A connector serves one loop, which must outlive it.
 Connector make_connector(TransportChoice choice);
 
-// "host:port" taken apart; throws UserError. An IPv6 host stands in brackets.
+// Parses "host:port", with an IPv6 host in brackets; throws UserError.
 struct HostPort {
   std::string host;
   std::uint16_t port = 0;
 };
 HostPort parse_address(const std::string& address);
 
-// "a:7000,b:7001" taken apart.
+// Splits "a:7000,b:7001".
 std::vector<std::string> split_addresses(const std::string& list);
 
-// True where the host, by name or number, is an address of this machine's (and network namespace's).
+// True if the host, by name or number, is an address of this machine (and network namespace).
 bool is_this_host(const std::string& host);
 
 }  // namespace capstan::client

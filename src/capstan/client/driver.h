@@ -10,10 +10,9 @@
 
 namespace capstan::client {
 
-// Runs an event loop for a program that mostly computes: whoever waits drives the loop himself, so an
-// answer costs no change of threads; while nobody waits, a keeper thread looks after timers and messages
-// now and then, so that heartbeats go out during a long step. Everything on the loop happens under the
-// lock. Thread-safe.
+// Runs an event loop for a program that mostly computes. A thread that waits drives the loop itself, so an
+// answer costs no thread switch. While no thread waits, a keeper thread runs timers and messages every 50 ms,
+// so that heartbeats are sent during a long step. Everything on the loop runs under the lock. Thread-safe.
 class Driver {
  public:
   Driver();
@@ -21,7 +20,7 @@ class Driver {
 
   transport::EventLoop& loop() { return loop_; }
 
-  // Runs `action` on the loop's side of the lock.
+  // Runs `action` under the lock.
   template <class Action>
   auto with_lock(Action action) {
     const std::scoped_lock lock(mutex_);
@@ -30,14 +29,15 @@ class Driver {
   // Drives the loop until ready() or the deadline; true if ready.
   bool run_until(const std::function<bool()>& ready, TimePoint deadline);
 
-  // Ends the keeper; after this only the caller drives. Call before what the loop's callbacks touch goes.
+  // Ends the keeper thread; after this only the caller drives the loop. Call it before destroying anything
+  // that the loop's callbacks use.
   void end_keeper();
 
  private:
   void keep();
 
   transport::EventLoop loop_;
-  std::mutex mutex_;  // guards the loop and all that its callbacks touch
+  std::mutex mutex_;  // guards the loop and everything that its callbacks use
 
   std::mutex keeper_mutex_;  // guards ending_
   std::condition_variable wake_keeper_;

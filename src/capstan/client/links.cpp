@@ -15,7 +15,7 @@ constexpr auto kBeat = std::chrono::milliseconds(200);
 Incarnation fresh_incarnation() {
   Incarnation incarnation;
   CAPSTAN_CHECK(::getrandom(&incarnation.value, sizeof incarnation.value, 0) == sizeof incarnation.value,
-                "the kernel gives random bytes");
+                "the kernel provides random bytes");
   return incarnation;
 }
 
@@ -51,13 +51,13 @@ Status Links::join(const std::vector<wire::Tensor>& layout, const std::vector<wi
     if (options_.leader_only) return Status::ok();
     const auto servers = driver_.with_lock([this] {
       join_.index = joined(0).member.index;
-      // From now on the leader expects heartbeats, however long the other servers take.
+      // From now on the leader expects heartbeats, even while the other servers are being joined.
       pauses_.emplace(kBeat, driver_.loop().now());
       beat();
       return joined(0).servers;
     });
     if (servers != options_.servers.size()) {
-      return Status::refused(fmt::format("{}: this job has {} servers, but {} were named",
+      return Status::refused(fmt::format("{}: this job has {} servers, but {} were given",
                                          options_.servers[0], servers, options_.servers.size()));
     }
   }

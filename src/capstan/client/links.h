@@ -18,19 +18,19 @@ using Connector = std::function<Result<std::unique_ptr<transport::Connection>>(t
                                                                                const std::string& address)>;
 
 struct LinkOptions {
-  std::vector<std::string> servers;  // addresses; the first server leads
+  std::vector<std::string> servers;  // addresses; the first server is the leader
   cluster::Token token;
   wire::Role role = wire::Role::kWorker;
   std::optional<std::uint32_t> index;                   // the rank a worker asks for
-  std::string job;                                      // what it was told of the job; empty: nothing
-  bool leader_only = false;                             // joins the first server, whatever the others are
+  std::string job;                                      // the job as configured here; may be empty
+  bool leader_only = false;                             // join the first server only
   Duration connect_timeout = std::chrono::seconds(10);  // for servers that are still starting
-  Duration silence = std::chrono::milliseconds(3000);   // a server that says nothing for so long is lost
-  Duration reconnect = std::chrono::milliseconds(900);  // how long to try again after a broken connection
+  Duration silence = std::chrono::milliseconds(3000);   // a server that is silent for this long is lost
+  Duration reconnect = std::chrono::milliseconds(900);  // how long to retry after a broken connection
 };
 
-// One client's links to all servers of a job: the first server first, since it assigns the member's index.
-// All calls and events under the driver's lock, except join().
+// One client's links to all servers of a job. It joins the first server first, which assigns the member's
+// index. All calls and events are made under the driver's lock, except join().
 class Links final : private cluster::Link::Events {
  public:
   class Events {
@@ -39,15 +39,15 @@ class Links final : private cluster::Link::Events {
     virtual transport::Placement on_payload(std::size_t server, const wire::Message& message,
                                             std::size_t bytes) = 0;
     virtual void on_message(std::size_t server, const wire::Message& message) = 0;
-    // A server took this client in: the first time, or again after a broken connection. `weights` is the
-    // server's segment where it sends one.
+    // A server accepted this client: the first time, or `again` after a broken connection. `weights` is the
+    // server's segment, if it sends one.
     virtual void on_joined(std::size_t server, std::optional<transport::Segment> weights, bool again) = 0;
   };
 
   Links(Driver& driver, LinkOptions options, Connector connector, Events& events);
   ~Links() override;
 
-  // Connects to the first server, then to the others, and joins them. Without the lock.
+  // Connects to the first server, then to the others, and joins them. Called without the lock.
   Status join(const std::vector<wire::Tensor>& layout, const std::vector<wire::Tensor>& buffers = {},
               const wire::DataSource& data = {});
 
@@ -57,17 +57,17 @@ class Links final : private cluster::Link::Events {
   const std::string& transport(std::size_t server) const { return links_[server]->kind(); }
   Incarnation incarnation() const { return join_.incarnation; }
 
-  // What is sent while a connection is broken goes nowhere; on_joined() says when it is back.
+  // Messages that are sent while a connection is broken are dropped; on_joined() follows when it is back.
   void send(std::size_t server, const wire::Message& message);
-  // `keep` owns the payload's memory until it has left; without it the caller keeps the memory.
+  // `keep` owns the payload's memory until it is sent; without it, the caller keeps the memory valid.
   void send(std::size_t server, const wire::Message& message, std::span<const float> payload,
             std::shared_ptr<const void> keep = nullptr);
   void send(std::size_t server, const wire::Message& message, const transport::Segment& segment);
 
-  // Once not ok, the job is over for this client; it says why.
+  // Why the job has ended for this client; ok while it has not.
   const Status& failure() const { return failure_; }
-  // This server has confirmed the leave: its connection may end.
-  void dismissed(std::size_t server) { links_[server]->expect_end(); }
+  // This server has confirmed the leave: the end of its connection is not a loss.
+  void expect_end(std::size_t server) { links_[server]->expect_end(); }
   // Ends all connections.
   void close();
 

@@ -34,7 +34,7 @@ Result<wire::StatusReport> Observer::status(std::size_t server) {
     asked_for_status_ = server;
     links_.send(server, wire::StatusRequest{});
   });
-  // Ends with an answer, or with the failure that missing heartbeats bring.
+  // Ends with an answer or, if heartbeats stop, with a failure.
   driver_.run_until([&] { return report_ || !links_.failure().is_ok(); }, TimePoint::max());
   return driver_.with_lock([&]() -> Result<wire::StatusReport> {
     if (!report_) return links_.failure();
@@ -61,8 +61,8 @@ void Observer::ask_for_weights() {
   links_.send(0, wire::Pull{request_->number, request_->at_least});
 }
 
-// Back after a broken connection: what was not answered is asked again. Servers must answer with one
-// version, so weights are asked of all of them.
+// Reconnected: repeats unanswered requests. All servers must answer with one version, so weights are
+// requested from all of them.
 void Observer::on_joined(std::size_t server, std::optional<transport::Segment>, bool again) {
   if (!again) return;
   if (server == 0 && stop_) links_.send(0, *stop_);
@@ -82,7 +82,7 @@ std::optional<Observer::Snapshot> Observer::take_weights() {
 Result<Observer::Snapshot> Observer::pull(const FlatLayout& layout, Version at_least,
                                           const FlatLayout& buffers) {
   const auto arrived = [&] { return !request_ || request_->missing == 0 || !links_.failure().is_ok(); };
-  driver_.run_until(arrived, TimePoint::max());  // one that is under way comes first
+  driver_.run_until(arrived, TimePoint::max());  // an earlier request comes first
   (void)take_weights();
   if (driver_.with_lock([&] { return links_.failure().is_ok(); })) {
     request_weights(layout, at_least, buffers);

@@ -8,12 +8,12 @@
 
 namespace capstan::client {
 
-// Looks at a running job, takes its weights at a version, and may end it. Use from one thread at a time.
+// Reads a running job's status and its weights at a version, and may stop the job. Use from one thread at a
+// time.
 class Observer final : private Links::Events {
  public:
   static Result<std::unique_ptr<Observer>> join(const LinkOptions& options, Connector connector);
-  // What the first server tells of the job; empty where it knows nothing. Refused where `options.job`, which
-  // this member was told, contradicts it.
+  // The first server's description of the job; empty if it has none. Refused if `options.job` contradicts it.
   static Result<std::string> learn_job(LinkOptions options, Connector connector);
   ~Observer() override;
 
@@ -21,29 +21,29 @@ class Observer final : private Links::Events {
 
   std::string transport() const { return transport_; }
 
-  // The state of the job; with another server than the first, of that process alone.
+  // The status of the job; from another server than the first, of that process only.
   Result<wire::StatusReport> status(std::size_t server = 0);
 
-  // Asks for the weights of the first version that is at least `at_least` (or the last, if the job ends
-  // before); they come while other calls, or poll(), run.
-  // With a layout of buffers, those of the workers come too: their mean.
+  // Requests the weights of the first version that is at least `at_least` (or the last, if the job ends
+  // before); they arrive during other calls or poll(). With a layout of buffers, the mean of the workers'
+  // buffers is requested too.
   void request_weights(const FlatLayout& layout, Version at_least, const FlatLayout& buffers = {});
   struct Snapshot {
     Version version;
     std::vector<float> weights;  // flat, by the layout
-    std::vector<float> buffers;  // flat, by theirs; empty where none are known
+    std::vector<float> buffers;  // flat, by the layout of buffers; empty if there are none
   };
-  // The weights asked for, once they are there.
+  // The requested weights, once they have arrived.
   std::optional<Snapshot> take_weights();
-  // Request and take in one: waits, also for a request that is under way, whose weights are dropped.
+  // Requests weights and waits for them. Waits for an earlier request first and drops its weights.
   Result<Snapshot> pull(const FlatLayout& layout, Version at_least, const FlatLayout& buffers = {});
 
-  // Ends the job at the next step.
+  // Ends the job at its next step.
   void stop(const std::string& reason);
-  // A worker's process is known to be dead.
+  // Reports that a worker's process has ended.
   void worker_died(WorkerId worker);
 
-  // Lets messages come in until the deadline or a failure.
+  // Processes messages until the deadline or a failure.
   Status poll(TimePoint deadline);
 
  private:
@@ -67,11 +67,11 @@ class Observer final : private Links::Events {
   std::string transport_;
   std::optional<wire::StatusReport> report_;
   std::optional<std::size_t> asked_for_status_;  // which server
-  std::optional<wire::StopRequest> stop_;        // said already
+  std::optional<wire::StopRequest> stop_;        // sent before
   std::optional<Request> request_;
   std::uint64_t requests_ = 0;
   Driver driver_;
-  Links links_;  // last: ends first
+  Links links_;  // last: destroyed first
 };
 
 }  // namespace capstan::client

@@ -14,7 +14,7 @@ std::unique_ptr<WeightsArena> WeightsArena::of_server_segments(std::uint64_t ele
   void* base =
       ::mmap(nullptr, arena->reserved_bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (base == MAP_FAILED)
-    throw UserError(fmt::format("no memory for {} bytes of weights", arena->reserved_bytes_));
+    throw UserError(fmt::format("cannot allocate {} bytes for the weights", arena->reserved_bytes_));
   arena->base_ = static_cast<float*>(base);
   return arena;
 }
@@ -35,7 +35,7 @@ WeightsArena::~WeightsArena() {
 Status WeightsArena::lay(Range range, transport::Segment segment) {
   if (range.size() == 0) return Status::ok();
   if (segment.size() != range.size() * sizeof(float))
-    return Status::malformed("a segment that is not the server's shard");
+    return Status::malformed("a server's segment does not have the size of its shard");
   if (auto bad = segment.move_to(base_ + range.begin); !bad.is_ok()) return bad;
   laid_.push_back(std::move(segment));
   return Status::ok();

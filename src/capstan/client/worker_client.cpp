@@ -7,8 +7,8 @@
 namespace capstan::client {
 namespace {
 
-constexpr auto kFarewellPatience = std::chrono::seconds(1);
-// Requests of pulls are numbered from here, those of pushes are their sequence numbers.
+constexpr auto kLeaveTimeout = std::chrono::seconds(1);
+// Pull requests are numbered from here; a push's request number is its sequence number.
 constexpr std::uint64_t kPullRequests = std::uint64_t{1} << 63;
 
 }  // namespace
@@ -44,16 +44,16 @@ Range WorkerClient::range(std::size_t server) const {
   return {links_.joined(server).begin, links_.joined(server).end};
 }
 
-// Everybody has taken this worker in: lays out the memory and shares it.
+// All servers have accepted this worker: allocates the memory and shares it.
 Status WorkerClient::prepare() {
   joined_ = links_.joined(0);
   std::uint64_t covered = 0;
   for (std::size_t s = 0; s < links_.size(); ++s) {
     if (range(s).begin > range(s).end || range(s).end > layout_.size())
-      return Status::malformed("a shard outside the model");
+      return Status::malformed("a server's shard is outside of the model");
     covered += range(s).size();
   }
-  if (covered != layout_.size()) return Status::malformed("the servers' shards do not make up the model");
+  if (covered != layout_.size()) return Status::malformed("the servers' shards do not cover the model");
 
   weights_ = joined_.in_place ? WeightsArena::of_server_segments(layout_.size())
                               : WeightsArena::own_segment(layout_.size());
@@ -80,9 +80,9 @@ void WorkerClient::on_joined(std::size_t server, std::optional<transport::Segmen
     server_weights_[server] = std::move(weights);
     return;
   }
-  // Back after a broken connection: what was under way there is asked again; servers know what they have.
+  // Reconnected: repeats what was under way; servers recognize what they have received before.
   share_memory(server);
-  if (!farewells_.empty()) links_.send(server, wire::Leave{});
+  if (!leave_confirmed_.empty()) links_.send(server, wire::Leave{});
   if (brings_initial_) send_initial_weights(server);
   if (!waiting_) return;
   if (push_) send_push(server);
@@ -97,8 +97,8 @@ void WorkerClient::send_push(std::size_t server) {
   }
 }
 
-// Asks for weights under a number of its own: from now on only answers to this request count, which all
-// servers give at one version.
+// Requests weights with a new number: from now on only answers to this request count, and all servers send
+// the same version.
 void WorkerClient::pull_anew() {
   request_ = kPullRequests + ++pulls_;
   std::fill(answered_.begin(), answered_.end(), false);
@@ -115,8 +115,8 @@ Result<Update> WorkerClient::exchange(std::optional<wire::Push> push) {
     std::fill(answered_.begin(), answered_.end(), false);
     for (std::size_t s = 0; s < links_.size(); ++s) send_push(s);
   });
-  // No deadline of its own: a slow worker may hold up the others for long. Silent servers are found by
-  // their missing heartbeats, which end this wait as a failure.
+  // No deadline of its own: a straggler may delay the answer for long. If a server stops sending heartbeats,
+  // the wait ends with a failure.
   driver_.run_until([&] { return !waiting_ || !links_.failure().is_ok(); }, TimePoint::max());
   last_wait_ = seconds(SteadyClock::now() - begin);
   return driver_.with_lock([&]() -> Result<Update> {
@@ -170,12 +170,12 @@ void WorkerClient::send_buffers(std::vector<float> values) {
 void WorkerClient::leave() {
   driver_.with_lock([&] {
     waiting_ = false;
-    farewells_.assign(links_.size(), false);
+    leave_confirmed_.assign(links_.size(), false);
     for (std::size_t s = 0; s < links_.size(); ++s) links_.send(s, wire::Leave{});
   });
-  const auto dismissed = [&] { return std::ranges::all_of(farewells_, std::identity{}); };
-  driver_.run_until([&] { return dismissed() || !links_.failure().is_ok(); },
-                    SteadyClock::now() + kFarewellPatience);
+  const auto confirmed = [&] { return std::ranges::all_of(leave_confirmed_, std::identity{}); };
+  driver_.run_until([&] { return confirmed() || !links_.failure().is_ok(); },
+                    SteadyClock::now() + kLeaveTimeout);
   driver_.with_lock([&] { links_.close(); });
 }
 
@@ -199,9 +199,9 @@ void WorkerClient::on_message(std::size_t server, const wire::Message& message) 
     for (std::size_t s = 0; s < links_.size(); ++s) send_initial_weights(s);
     return;
   }
-  if (std::holds_alternative<wire::Leave>(message) && !farewells_.empty()) {
-    farewells_[server] = true;
-    links_.dismissed(server);
+  if (std::holds_alternative<wire::Leave>(message) && !leave_confirmed_.empty()) {
+    leave_confirmed_[server] = true;
+    links_.expect_end(server);
   }
   if (std::holds_alternative<wire::StopRequest>(message)) asked_to_stop_ = true;
   const auto* weights = std::get_if<wire::Weights>(&message);
@@ -212,7 +212,7 @@ void WorkerClient::on_message(std::size_t server, const wire::Message& message) 
 }
 
 void WorkerClient::send_initial_weights(std::size_t server) {
-  if (!initial_) return;  // the job has begun: whoever asks now is out of his mind
+  if (!initial_) return;  // the job has begun: no server needs them any more
   links_.send(server, wire::Initialize{},
               std::span(*initial_).subspan(range(server).begin, range(server).size()), initial_);
 }

@@ -12,33 +12,33 @@
 
 namespace capstan::client {
 
-// What a worker tells with a push.
+// What a worker reports with a push.
 struct StepReport {
   std::uint32_t samples = 0;
   float loss = 0;  // mean over them
   double compute_seconds = 0;
   double data_seconds = 0;  // waiting for the samples
-  std::uint64_t steps = 1;  // computed since the push before
+  std::uint64_t steps = 1;  // computed since the last push
 };
 
-// What else a worker brings to a job.
+// What else a worker declares when it joins.
 struct WorkerPart {
-  FlatLayout buffers;  // buffers of which each worker has its own
+  FlatLayout buffers;  // of which each worker has its own
   wire::DataSource data;
 };
 
-// What the servers answered.
+// The servers' answer.
 struct Update {
-  Version version;       // of the weights now
-  Version applied;       // which version the push became part of; 0 where it was dropped
-  bool stop = false;     // the job ends: leave
-  bool buffers = false;  // the servers ask for this worker's: send_buffers()
+  Version version;       // of the new weights
+  Version applied;       // the version that the push became part of; 0 if it was dropped
+  bool stop = false;     // the job ends: call leave()
+  bool buffers = false;  // the servers request this worker's buffers: call send_buffers()
 };
 
-// A worker's side of the job: spans in, spans out; knows no model. Use from one thread.
+// The worker's side of a job: pushes and pulls flat arrays, independent of the model. Use from one thread.
 class WorkerClient final : private Links::Events {
  public:
-  // Connects and joins. `initial` goes to the servers if they have no weights yet; it is copied.
+  // Connects and joins. `initial` is copied, and sent to the servers if they have no weights yet.
   static Result<std::unique_ptr<WorkerClient>> join(const LinkOptions& options, Connector connector,
                                                     const FlatLayout& layout, std::span<const float> initial,
                                                     const WorkerPart& part = {});
@@ -48,32 +48,33 @@ class WorkerClient final : private Links::Events {
   std::uint32_t workers() const { return joined_.workers; }
   std::uint32_t servers() const { return joined_.servers; }
   const std::string& strategy() const { return joined_.strategy; }
-  Version start() const { return joined_.start; }  // with which the job began
-  std::vector<DataSegment> segments() const;       // its way through the data before that
+  Version start() const { return joined_.start; }  // the version at which the job began
+  std::vector<DataSegment> segments() const;       // its position in the data at that version
   const wire::LocalOptimizer& local_optimizer() const { return joined_.local; }
   std::string transport() const { return transport_; }
 
-  // What is handed in, flat, such as the gradient: the worker's between an answer and the next push_pull().
+  // The flat array to push, such as the gradient: writable between an answer and the next push_pull().
   std::span<float> gradients() const { return gradients_.floats(); }
   // The flat weights: one version, unchanged between an answer and the next push_pull(). The address never
   // changes; the memory may be read-only.
   std::span<const float> weights() const { return weights_->floats(); }
 
-  // The first weights. Returns when every worker is there and the job begins.
+  // Pulls the first weights. Returns when every worker has joined and the job begins.
   Result<Update> pull();
-  // The buffers to begin with, after pull(); empty where the job has none yet.
+  // The initial buffers, after pull(); empty if the job has none yet.
   std::vector<float> initial_buffers();
-  // This worker has done so many steps of its part of the data already: in this job, by a worker before it.
+  // Earlier incarnations of this worker have computed this many steps of its data in this job.
   void skip_to(StepCount steps) { steps_ = steps; }
-  // Hands in the gradient and waits for the weights that the strategy releases.
+  // Pushes gradients() and waits for the weights that the strategy releases.
   Result<Update> push_pull(const StepReport& report);
-  // How far it has come since its last push, where that is long ago: for people who watch.
+  // Reports progress since the last push, for the progress display.
   void report_progress(const StepReport& so_far);
-  // The job is to end now, without another push.
+  // The job ends now: the worker stops without another push.
   bool asked_to_stop() const { return asked_to_stop_; }
-  // This worker's own, flat.
+  // Sends this worker's buffers, flat.
   void send_buffers(std::vector<float> values);
-  // Says good-bye and waits a moment for the servers to hear it, so that nobody takes this worker for lost.
+  // Leaves the job and waits at most a second for the servers' confirmation, so that the worker does not
+  // count as lost.
   void leave();
 
   double communication_seconds() const { return communication_seconds_; }
@@ -97,24 +98,24 @@ class WorkerClient final : private Links::Events {
 
   const FlatLayout layout_;
   const WorkerPart part_;
-  std::shared_ptr<const std::vector<float>> initial_;  // let go of when the job has begun
-  bool brings_initial_ = false;                        // the servers asked for them
+  std::shared_ptr<const std::vector<float>> initial_;  // released when the job has begun
+  bool brings_initial_ = false;                        // the servers requested them
   transport::Segment gradients_;
   std::unique_ptr<WeightsArena> weights_;
-  std::vector<std::optional<transport::Segment>> server_weights_;  // until they are laid into the arena
-  wire::Joined joined_;  // what the first server said; stays when the connections go
+  std::vector<std::optional<transport::Segment>> server_weights_;  // until they are mapped into the arena
+  wire::Joined joined_;  // from the first server; valid after the connections end
   std::string transport_;
 
-  // The request that is under way, and who has answered it.
+  // The current request, and the servers that have answered it.
   std::optional<wire::Push> push_;  // none: the first pull
-  std::uint64_t request_ = 0;       // only answers to this count
+  std::uint64_t request_ = 0;       // answers to other requests are ignored
   std::uint64_t pulls_ = 0;
   std::vector<bool> answered_;
   wire::Weights answer_;
   bool waiting_ = false;
   std::atomic<bool> asked_to_stop_ = false;
-  std::vector<float> buffers_;   // what the servers sent
-  std::vector<bool> farewells_;  // while leaving: which servers have confirmed it
+  std::vector<float> buffers_;         // from the servers
+  std::vector<bool> leave_confirmed_;  // while leaving: which servers have confirmed it
 
   Sequence sequence_;
   StepCount steps_;
@@ -123,7 +124,7 @@ class WorkerClient final : private Links::Events {
   double communication_seconds_ = 0;
 
   Driver driver_;
-  Links links_;  // last: ends first
+  Links links_;  // last: destroyed first
 };
 
 }  // namespace capstan::client

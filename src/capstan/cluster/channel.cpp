@@ -63,14 +63,15 @@ void Channel::on_frame(transport::Connection&, transport::Incoming incoming) {
   if (const auto* refused = std::get_if<wire::Refused>(&message))
     return end(Status::refused(refused->reason));
   if (!is_trusted()) return continue_handshake(message);
-  if (std::holds_alternative<wire::Heartbeat>(message)) return;  // last_heard() has it
+  if (std::holds_alternative<wire::Heartbeat>(message)) return;  // counted by last_heard()
   events_.on_message(*this, {std::move(message), incoming.payload_bytes, std::move(incoming.segment)});
 }
 
 void Channel::continue_handshake(const wire::Message& message) {
   if (const auto* server = std::get_if<ServerHandshake>(&handshake_)) {
     const auto* hello = std::get_if<wire::Hello>(&message);
-    if (!hello) return end(Status::malformed(fmt::format("a {} before Hello", wire::name_of(message))));
+    if (!hello)
+      return end(Status::malformed(fmt::format("received {} instead of Hello", wire::name_of(message))));
     const auto answer = server->answer(*hello);
     if (!answer) return refuse(answer.status().message());
     send(*answer);
@@ -82,7 +83,8 @@ void Channel::continue_handshake(const wire::Message& message) {
     return hello ? send(*hello) : end(hello.status());
   }
   const auto* trusted = std::get_if<wire::Trusted>(&message);
-  if (!trusted) return end(Status::malformed(fmt::format("a {} out of turn", wire::name_of(message))));
+  if (!trusted)
+    return end(Status::malformed(fmt::format("received {} instead of Trusted", wire::name_of(message))));
   if (auto bad = client.check(*trusted); !bad.is_ok()) return end(bad);
   trust();
 }

@@ -13,16 +13,16 @@
 
 namespace capstan::cluster {
 
-// A message with what came along.
+// A message with its payload's size and its segment, if any.
 struct Arrival {
   wire::Message message;
   std::size_t payload_bytes = 0;
   std::optional<transport::Segment> segment;
 };
 
-// One authenticated, numbered connection, for either end: server, client and follower. Both ends first prove
-// that they know the token; only then do messages pass. Malformed bytes, a missing message or a refusal by
-// the peer end this channel and nothing else. Owned by the thread of the connection's loop; not thread-safe.
+// One authenticated connection with numbered messages, for either end. Both ends first prove that they know
+// the token; messages pass only after that. Malformed bytes, a missing message or a refusal by the peer end
+// this channel and nothing else. Owned by the thread of the connection's loop; not thread-safe.
 class Channel final : private transport::Handler {
  public:
   enum class Side { kAccepting, kConnecting };
@@ -34,7 +34,7 @@ class Channel final : private transport::Handler {
    public:
     virtual ~Events() = default;
     virtual void on_trusted(Channel& channel) = 0;
-    // A payload begins, behind this message.
+    // The payload of this message begins to arrive.
     virtual transport::Placement on_payload(Channel& channel, const wire::Message& message,
                                             std::size_t bytes) = 0;
     // Heartbeats are not passed on.
@@ -48,7 +48,7 @@ class Channel final : private transport::Handler {
   void send(const wire::Message& message, std::span<const float> payload, transport::Sent sent);
   void send(const wire::Message& message, const transport::Segment& segment);
 
-  // Sends the reason, then ends. on_end follows before this returns.
+  // Sends the reason, then ends. Calls on_end before it returns.
   void refuse(const std::string& reason);
   // Ends without a message: the peer may try again.
   void end(Status why);
@@ -62,7 +62,8 @@ class Channel final : private transport::Handler {
   std::string peer() const { return connection_->peer(); }
   const char* kind() const { return connection_->kind(); }
   TimePoint last_heard() const { return connection_->last_arrival(); }
-  // Nothing was heard for longer than `limit`, or than a payload may stand still.
+  // Nothing has arrived for longer than `limit`; in the middle of a payload, for longer than
+  // kPayloadPatience.
   bool is_silent(TimePoint now, Duration limit) const;
 
  private:

@@ -15,7 +15,7 @@ static_assert(sizeof(wire::Proof) == crypto_auth_BYTES);
 static_assert(sizeof(Token::bytes) == crypto_auth_KEYBYTES);
 
 wire::Nonce fresh_nonce() {
-  CAPSTAN_CHECK(sodium_init() >= 0, "libsodium starts");
+  CAPSTAN_CHECK(sodium_init() >= 0, "libsodium initializes");
   wire::Nonce nonce;
   randombytes_buf(nonce.data(), nonce.size());
   return nonce;
@@ -38,8 +38,8 @@ bool same(const wire::Proof& a, const wire::Proof& b) {
 }
 
 std::string other_protocol(std::uint16_t theirs) {
-  return fmt::format("protocol {} here and {} there: use the same Capstan on both sides", wire::kProtocol,
-                     theirs);
+  return fmt::format("protocol {} here and {} there: use the same version of Capstan on both sides",
+                     wire::kProtocol, theirs);
 }
 
 constexpr std::string_view kClient = "capstan client";

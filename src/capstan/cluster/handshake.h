@@ -4,8 +4,9 @@
 #include "capstan/cluster/token.h"
 #include "capstan/wire/messages.h"
 
-// Both sides prove that they know the job's token before anything else is read: each answers the other's
-// random nonce with a keyed hash of both nonces and its own side's name. Values; not thread-safe.
+// Both sides prove that they know the job's token before anything else is read: each answers the peer's
+// random nonce with a keyed hash of both nonces and of its own side ("client" or "server"). Values; not
+// thread-safe.
 namespace capstan::cluster {
 
 class ServerHandshake {

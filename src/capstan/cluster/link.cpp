@@ -48,7 +48,7 @@ void Link::on_trusted(Channel& channel) {
 }
 
 transport::Placement Link::on_payload(Channel&, const wire::Message& message, std::size_t bytes) {
-  // Before Joined: that message is missing, and its number will show it.
+  // A payload before Joined means that Joined is missing; the frame's sequence number will show it.
   return is_joined() ? events_.on_payload(*this, message, bytes) : transport::Placement::discard();
 }
 
@@ -56,7 +56,8 @@ void Link::on_message(Channel& channel, Arrival arrival) {
   if (is_joined()) return events_.on_message(*this, arrival.message);
   auto* joined = std::get_if<wire::Joined>(&arrival.message);
   if (!joined)
-    return channel.end(Status::malformed(fmt::format("a {} out of turn", wire::name_of(arrival.message))));
+    return channel.end(
+        Status::malformed(fmt::format("received {} instead of Joined", wire::name_of(arrival.message))));
   cancel_timer();
   state_ = State::kJoined;
   joined_ = std::move(*joined);

@@ -10,18 +10,17 @@
 
 namespace capstan::cluster {
 
-// One member's link to one server: connects, joins, tries again while the server may still be starting, and
-// reconnects after a break for as long as the server keeps the member's place. Owned by the loop's thread;
-// not thread-safe.
+// One member's link to one server: connects and joins, retries while the server may still be starting, and
+// reconnects after the connection breaks. Owned by the loop's thread; not thread-safe.
 class Link final : private Channel::Events {
  public:
   struct Options {
     Token token;
-    Duration silence = std::chrono::seconds(3);         // a server silent for so long is lost
-    Duration reconnect = {};                            // how long to try after a break; 0: not at all
+    Duration silence = std::chrono::seconds(3);         // a server that is silent for this long is lost
+    Duration reconnect = {};                            // how long to retry after a break; 0: not at all
     Duration retry = std::chrono::milliseconds(20);     // between two attempts
-    Duration first_patience = std::chrono::seconds(2);  // from connecting to Joined; then twice as long
-    Duration return_patience = std::chrono::milliseconds(200);  // the same, after a break
+    Duration first_patience = std::chrono::seconds(2);  // timeout from connect to Joined; doubled by each
+    Duration return_patience = std::chrono::milliseconds(200);  // the same after a break
   };
   // kIdle → kConnecting ⇄ kWaiting; kConnecting → kJoined → kWaiting after a break; all → kEnded.
   enum class State { kIdle, kConnecting, kJoined, kWaiting, kEnded };
@@ -29,14 +28,14 @@ class Link final : private Channel::Events {
   class Events {
    public:
     virtual ~Events() = default;
-    // What to join with; asked at each attempt.
+    // The message to join with; called at each attempt.
     virtual wire::Join make_join() = 0;
     virtual transport::Placement on_payload(Link& link, const wire::Message& message, std::size_t bytes) = 0;
     virtual void on_message(Link& link, const wire::Message& message) = 0;
-    // The server took this member in: the first time, or again after a break. `segment` is what it sent
-    // along, if anything.
+    // The server accepted this member: the first time, or `again` after a break. `segment` is the one that
+    // came with Joined, if any.
     virtual void on_joined(Link& link, std::optional<transport::Segment> segment, bool again) = 0;
-    virtual void on_lost(Link& link, Status why) = 0;  // for good; the last call
+    virtual void on_lost(Link& link, Status why) = 0;  // final; the last call
   };
   using Connect = std::function<Result<std::unique_ptr<transport::Connection>>()>;
 
@@ -47,19 +46,19 @@ class Link final : private Channel::Events {
   void open(TimePoint give_up);
   // Ends the link without a call of on_lost().
   void close();
-  // The server may end the connection from now on: that is no loss.
+  // From now on, an end of the connection by the server is not a loss.
   void expect_end() { expects_end_ = true; }
-  // To be called regularly: sends a heartbeat and, where `may_judge`, gives up a server that is silent.
+  // Called regularly: sends a heartbeat and, if `may_judge`, gives up a silent server.
   void beat(bool may_judge);
 
   State state() const { return state_; }
   bool is_joined() const { return state_ == State::kJoined; }
   bool was_joined() const { return was_joined_; }
-  const wire::Joined& joined() const { return joined_; }  // what the server said last
+  const wire::Joined& joined() const { return joined_; }  // the newest
   const std::string& kind() const { return kind_; }       // of the transport
   bool shares_memory() const { return is_joined() && channel_->shares_memory(); }
 
-  // What is sent while the link is not joined goes nowhere.
+  // Messages that are sent while the link is not joined are dropped.
   void send(const wire::Message& message);
   void send(const wire::Message& message, std::span<const float> payload, transport::Sent sent);
   void send(const wire::Message& message, const transport::Segment& segment);

@@ -4,13 +4,14 @@
 
 namespace capstan::cluster {
 
-// Notices that this process itself did not run for a while (stopped, swapped out, a starved machine): no peer
-// had a chance to be heard, so none may be judged silent until messages have had a turn. Not thread-safe.
+// Detects that this process itself did not run for a while (stopped, swapped out, an overloaded machine):
+// messages of peers may wait unread, so no peer may be declared silent before they are processed. Not
+// thread-safe.
 class PauseDetector {
  public:
   PauseDetector(Duration interval, TimePoint now) : interval_(interval), last_(now) {}
 
-  // To be called once per interval. True where the call before is more than three intervals ago.
+  // Called once per interval. True if the last call was at least three intervals ago.
   bool was_paused(TimePoint now) {
     const bool paused = now - last_ >= 3 * interval_;
     last_ = now;

@@ -21,7 +21,7 @@ constexpr const char* kMakeToken = "od -An -N32 -tx1 /dev/urandom";
 }  // namespace
 
 Token Token::generate() {
-  CAPSTAN_CHECK(sodium_init() >= 0, "libsodium starts");
+  CAPSTAN_CHECK(sodium_init() >= 0, "libsodium initializes");
   Token token;
   randombytes_buf(token.bytes.data(), token.bytes.size());
   return token;
@@ -35,7 +35,7 @@ Token Token::parse(const std::string& text, const std::string& where) {
                                  text.data(), text.size(), " \n\r\t", &used, &end);
   if (bad != 0 || used != token.bytes.size() || end != text.data() + text.size()) {
     throw UserError(
-        fmt::format("{}: a job token is 64 hexadecimal digits (make one with: {})", where, kMakeToken));
+        fmt::format("{}: a job token is 64 hexadecimal digits (create one with: {})", where, kMakeToken));
   }
   return token;
 }
@@ -60,7 +60,7 @@ Token read_token(const std::filesystem::path& file) {
   }
   char text[256];
   auto size = ::read(fd.get(), text, sizeof text);
-  if (size == sizeof text) size = 0;  // no token is so long: whatever it is, it is malformed
+  if (size == sizeof text) size = 0;  // longer than any token: malformed
   if (size < 0) throw UserError(fmt::format("token file {}: {}", file.string(), std::strerror(errno)));
   return Token::parse(std::string(text, static_cast<std::size_t>(size)),
                       fmt::format("token file {}", file.string()));
@@ -70,8 +70,8 @@ Token find_token(const std::filesystem::path& file) {
   if (!file.empty()) return read_token(file);
   if (const char* text = std::getenv(kTokenVariable)) return Token::parse(text, kTokenVariable);
   throw UserError(fmt::format(
-      "no job token: every part of a job needs the same one. Make it with (umask 077; {} > job.token) "
-      "and give --token-file job.token, or set {}",
+      "no job token: every process of a job needs the same one. Create it with (umask 077; {} > job.token) "
+      "and pass --token-file job.token, or set {}",
       kMakeToken, kTokenVariable));
 }
 

@@ -7,8 +7,8 @@
 
 namespace capstan::cluster {
 
-// The secret of one job: who knows it may take part. 256 bits, written as 64 hexadecimal digits,
-// with spaces or without.
+// The secret of one job: a process that knows it may join. 256 bits, written as 64 hexadecimal digits, with
+// or without spaces.
 struct Token {
   std::array<std::byte, 32> bytes{};
 
@@ -21,8 +21,8 @@ struct Token {
 // Reads a token file; throws UserError where it is missing, malformed or readable by others.
 Token read_token(const std::filesystem::path& file);
 
-// The token of `file` if it is not empty, else of the environment's CAPSTAN_TOKEN. Throws UserError that
-// says how to make one where neither is there.
+// The token in `file`, or, if `file` is empty, in the environment variable CAPSTAN_TOKEN. Throws UserError
+// that explains how to create a token if there is neither.
 Token find_token(const std::filesystem::path& file);
 
 inline constexpr const char* kTokenVariable = "CAPSTAN_TOKEN";

@@ -10,7 +10,7 @@
 namespace capstan::data {
 namespace {
 
-constexpr std::uint64_t kDomain = 0x6175676d656e74;  // keeps these random numbers apart from others
+constexpr std::uint64_t kDomain = 0x6175676d656e74;  // separates this random stream from others
 constexpr double kLeastArea = 0.08;
 constexpr double kWidest = 4.0 / 3;
 constexpr int kDraws = 10;

@@ -7,25 +7,25 @@
 
 namespace capstan::data {
 
-// What is done to training images, anew in every epoch.
+// Random transformations of training images, drawn again in every epoch.
 enum class Augment {
-  kAuto,         // what is usual for the dataset
-  kNone,         // they are shown as test images are
-  kCropFlip,     // moved by up to 4 pixels, what comes in is black; every second one mirrored
-  kResizedCrop,  // a random part of random shape, scaled; every second one mirrored
+  kAuto,         // the dataset's usual one
+  kNone,         // as test images
+  kCropFlip,     // shifted by up to 4 pixels with black borders; mirrored with probability 1/2
+  kResizedCrop,  // a crop of random size and aspect ratio, scaled; mirrored with probability 1/2
 };
 
 // auto, none, crop-flip or resized-crop; throws UserError for anything else.
 Augment parse_augment(std::string_view name);
 
-// The random numbers for one training image; the same whoever asks.
+// The random numbers for one training image; they depend on the arguments only.
 Random random_for(std::uint64_t seed, std::uint64_t epoch, std::uint64_t sample);
 
-// By how much an image is moved: pixel (x, y) shows what was at (x + right, y + down).
+// The shift of an image: pixel (x, y) shows what was at (x + right, y + down).
 struct Shift {
   int right = 0;
   int down = 0;
-  bool mirrored = false;  // after that
+  bool mirrored = false;  // after the shift
 };
 inline constexpr int kMostShift = 4;
 Shift draw_shift(Random& random);
@@ -44,9 +44,8 @@ struct ResizedCrop {
   Rect part;
   bool mirrored = false;
 };
-// A part of 8 % to 100 % of an image's area, 3:4 to 4:3 in shape, anywhere in it: the random-resized crop
-// that networks for ImageNet are trained with. Where none is found in ten draws, the middle of the image, as
-// much of it as these shapes allow.
+// The random resized crop of ImageNet training: 8 % to 100 % of the image's area, aspect ratio 3:4 to 4:3, at
+// a random position. If ten draws find none, the largest centred crop of such an aspect ratio.
 ResizedCrop draw_resized_crop(Random& random, std::int64_t width, std::int64_t height);
 
 }  // namespace capstan::data

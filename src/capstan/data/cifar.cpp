@@ -12,7 +12,7 @@ constexpr std::size_t kSide = 32;
 constexpr std::size_t kPlane = kSide * kSide;
 constexpr std::size_t kChannels = 3;
 
-// How an image is written: one or two labels, of which the last counts, then a plane for each channel.
+// The record of an image: one or two labels, of which the last is used, then one plane per channel.
 struct Form {
   std::size_t labels;
   int classes;
@@ -21,13 +21,12 @@ struct Form {
 
 void append(const std::filesystem::path& path, const Form& form, Split& split) {
   std::ifstream file(path, std::ios::binary);
-  if (!file)
-    throw UserError(fmt::format("cannot open {}: a CIFAR dataset is not complete without it", path.string()));
+  if (!file) throw UserError(fmt::format("cannot open {}, which a CIFAR dataset needs", path.string()));
   const auto size = std::filesystem::file_size(path);
   if (size == 0 || size % form.record() != 0) {
     throw UserError(
-        fmt::format("{}: {} bytes are no whole number of images of {} bytes: truncated, or not of "
-                    "CIFAR's binary version",
+        fmt::format("{}: {} bytes are not a whole number of images of {} bytes: truncated, or not the "
+                    "binary version of CIFAR",
                     path.string(), size, form.record()));
   }
   std::vector<std::uint8_t> record(form.record());

@@ -24,9 +24,8 @@ constexpr std::int64_t kFolderSide = 224;
 Dataset in_memory(const DatasetOptions& options, Splits splits, Augment usual) {
   const auto& shape = splits.test.shape;
   if (options.image_size > 0 && (options.image_size != shape.width || options.image_size != shape.height)) {
-    throw UserError(
-        fmt::format("--image-size {}: {}'s images are {}x{}, and only those of folders are scaled",
-                    options.image_size, options.name, shape.height, shape.width));
+    throw UserError(fmt::format("--image-size {}: only images of folders are scaled; those of {} are {}x{}",
+                                options.image_size, options.name, shape.height, shape.width));
   }
   const auto augment = options.augment == Augment::kAuto ? usual : options.augment;
   if (augment == Augment::kResizedCrop) {
@@ -48,13 +47,13 @@ Dataset open_synthetic(const DatasetOptions& options) {
   return in_memory(options, make_synthetic(options.name, options.seed), Augment::kNone);
 }
 
-// A file by which the folder is known.
+// A file that identifies the folder.
 std::string_view idx_sign(const DatasetOptions& options) {
   return options.test_only ? "t10k-images-idx3-ubyte" : "train-images-idx3-ubyte";
 }
 
-// Means and deviations of the training images' levels. MNIST's are those of PyTorch's MNIST example, those of
-// CIFAR (in levels of 255) fb.resnet.torch's; Fashion-MNIST's are the widely used ones.
+// Means and standard deviations of the training images. MNIST's are from PyTorch's MNIST example, CIFAR's (in
+// levels of 255) from fb.resnet.torch; Fashion-MNIST's are the widely used ones.
 Dataset open_mnist(const DatasetOptions& options) {
   const auto folder =
       locate(options.data_dir, options.name, {}, idx_sign(options), fetched_by_get(options.name));
@@ -112,7 +111,7 @@ Dataset load_folder(const DatasetOptions& options, const fs::path& folder) {
   const auto test = fs::is_directory(folder / "val", ignored) ? folder / "val" : folder / "test";
   if (!fs::is_directory(test, ignored)) {
     throw UserError(
-        fmt::format("{}: there is neither val nor test in {}, beside train", options.name, folder.string()));
+        fmt::format("{}: {} contains neither val nor test beside train", options.name, folder.string()));
   }
   auto test_files = list_folder(test);
   FolderSource::Options how{options.image_size > 0 ? options.image_size : kFolderSide,
@@ -128,7 +127,7 @@ Dataset load_folder(const DatasetOptions& options, const fs::path& folder) {
   return {std::move(train), std::make_unique<FolderSource>(std::move(test_files), how)};
 }
 
-// Without training images, val or test must do.
+// Without training images, the folder is identified by val or test.
 fs::path locate_folder(const DatasetOptions& options, std::span<const std::string_view> folders,
                        std::string_view remedy) {
   if (options.test_only) {
@@ -176,7 +175,7 @@ Dataset load(const DatasetOptions& options) {
   const auto kind = options.name.substr(0, options.name.find(':'));
   std::vector<std::string_view> names, forms;
   for (const auto& known : kKinds) {
-    // Only what is made up takes more than its name.
+    // Only synthetic datasets have arguments.
     if (known.name == kind && (kind == options.name || kind == "synthetic")) return known.open(options);
     names.push_back(known.name);
     forms.push_back(known.form);

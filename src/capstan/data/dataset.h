@@ -9,8 +9,8 @@
 
 namespace capstan::data {
 
-// Both sources, where both are asked for, have the same shape and at least one sample. What they say of a
-// sample does not depend on the process that asks.
+// Both sources have the same shape and at least one sample. The images of a sample are the same in every
+// process.
 struct Dataset {
   std::unique_ptr<const ImageSource> train;
   std::unique_ptr<const ImageSource> test;
@@ -18,15 +18,15 @@ struct Dataset {
 
 struct DatasetOptions {
   std::string name = "digits";
-  std::string data_dir;    // where its files are, itself or in a folder of the dataset's name; empty: data/
-  std::uint64_t seed = 1;  // what `synthetic` is made from, and training images are augmented by
+  std::string data_dir;    // contains its files or a folder with the dataset's name; empty: data/
+  std::uint64_t seed = 1;  // of `synthetic` images and of augmentation
   Augment augment = Augment::kAuto;
-  std::int64_t image_size = 0;  // side of the images of a folder; 0: the dataset's own, or 224
-  bool test_only = false;       // leave `train` null, and do without its files
-  bool strict = false;          // refuse a folder's images that cannot be read, instead of replacing them
+  std::int64_t image_size = 0;  // side of a folder's images; 0: the dataset's own, or 224
+  bool test_only = false;       // `train` stays null; its files need not exist
+  bool strict = false;          // fail on a folder's unreadable images instead of replacing them
 };
 
-// Throws UserError that says what is wrong, where, and what would be right. Thread-safe.
+// Throws UserError that says what is wrong, where, and what is allowed. Thread-safe.
 Dataset load(const DatasetOptions& options);
 
 }  // namespace capstan::data

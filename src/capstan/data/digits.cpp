@@ -11,12 +11,12 @@
 namespace capstan::data {
 namespace {
 
-constexpr int kSide = 8;         // as written
-constexpr int kScaledSide = 28;  // as LeNet wants it
+constexpr int kSide = 8;         // in the file
+constexpr int kScaledSide = 28;  // as MNIST's
 constexpr int kTop = 16;         // the brightest level
 constexpr int kColumns = kSide * kSide + 1;
 
-// Where an output row or column falls between two input ones; pixel centres are at halves.
+// The position of an output row or column between two input ones; pixel centres are at halves.
 struct Between {
   int low, high;
   double share;  // of `high`
@@ -66,7 +66,7 @@ Splits load_digits() {
     int row[kColumns];
     for (int& value : row) {
       const auto [next, error] = std::from_chars(at, end, value);
-      CAPSTAN_CHECK(error == std::errc{} && next < end, "a number and a separator in the built-in digits");
+      CAPSTAN_CHECK(error == std::errc{} && next < end, "the built-in digits are numbers with separators");
       at = next + 1;
     }
     auto& split = sample % 5 == 4 ? digits.test : digits.train;

@@ -1,6 +1,6 @@
 #include "capstan/data/digits_bytes.h"
 
-// The assembler copies the file as it is: nothing to generate, nothing to find at run time.
+// The assembler includes the file: no generated code, and no file to find at run time.
 asm(R"(
   .pushsection .rodata
   .balign 16

@@ -22,7 +22,7 @@ bool is_hidden(const fs::path& path) {
   return path.filename().string().starts_with('.');
 }
 
-// Calls take(entry) for everything in a folder, below it where the iterator is a recursive one.
+// Calls take(entry) for every entry of a folder; with a recursive iterator, of its subfolders too.
 template <class Iterator, class Take>
 void for_each_entry(const fs::path& folder, Take take) {
   try {
@@ -38,7 +38,7 @@ std::vector<std::string> class_folders(const fs::path& folder) {
     if (entry.is_directory() && !is_hidden(entry.path())) classes.push_back(entry.path().filename().string());
   });
   if (classes.empty())
-    throw UserError(fmt::format("{}: there is no folder in it; each class needs one", folder.string()));
+    throw UserError(fmt::format("{} contains no folders; each class needs one", folder.string()));
   std::ranges::sort(classes);
   return classes;
 }
@@ -60,8 +60,7 @@ FolderListing list_folder(const fs::path& folder) {
         listing.files.push_back(entry.path().native().substr(prefix));
     });
     if (listing.files.size() == begin) {
-      throw UserError(
-          fmt::format("{}: there is no image of this class (.jpg, .jpeg or .png)", (folder / name).string()));
+      throw UserError(fmt::format("{} contains no images (.jpg, .jpeg or .png)", (folder / name).string()));
     }
     std::sort(listing.files.begin() + static_cast<std::ptrdiff_t>(begin), listing.files.end());
   }

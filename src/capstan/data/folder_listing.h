@@ -7,17 +7,17 @@
 
 namespace capstan::data {
 
-// The files of one split: a folder for each class, in them JPEG and PNG files.
+// The files of one split: one folder of JPEG and PNG files per class.
 struct FolderListing {
   std::filesystem::path folder;
   std::vector<std::string> classes;      // sorted
   std::vector<std::string> files;        // relative to the folder; by class, then sorted
-  std::vector<std::size_t> class_begin;  // in `files`, and the end
+  std::vector<std::size_t> class_begin;  // index in `files` of each class, then files.size()
 
   std::size_t class_of(std::size_t file) const;
 };
 
-// Throws UserError where there is no class, or a class without images.
+// Throws UserError if there is no class, or a class without images.
 FolderListing list_folder(const std::filesystem::path& folder);
 
 }  // namespace capstan::data

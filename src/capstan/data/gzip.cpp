@@ -20,7 +20,7 @@ constexpr int kGzipWindow = 15 + 16;  // zlib's largest window, gzip framing
 
 std::string unpack_built_in(std::span<const std::uint8_t> gzip) {
   z_stream stream{};
-  CAPSTAN_CHECK(inflateInit2(&stream, kGzipWindow) == Z_OK, "zlib works");
+  CAPSTAN_CHECK(inflateInit2(&stream, kGzipWindow) == Z_OK, "zlib initializes");
   stream.next_in = const_cast<Bytef*>(gzip.data());
   stream.avail_in = static_cast<uInt>(gzip.size());
   std::string out;
@@ -34,7 +34,7 @@ std::string unpack_built_in(std::span<const std::uint8_t> gzip) {
     out.erase(out.size() - stream.avail_out);
   }
   inflateEnd(&stream);
-  CAPSTAN_CHECK(state == Z_STREAM_END, "the built-in data is whole");
+  CAPSTAN_CHECK(state == Z_STREAM_END, "the built-in data is complete");
   return out;
 }
 
@@ -60,7 +60,7 @@ std::vector<std::uint8_t> GzipFile::read(std::uint64_t bytes) {
     const int got = gzread(file, out.data() + done, static_cast<unsigned>(piece));
     int error = Z_OK;
     const char* const text = gzerror(file, &error);
-    // A truncated gzip file first hands out what it has, with Z_BUF_ERROR beside it.
+    // For a truncated gzip file zlib first returns the data it has, together with Z_BUF_ERROR.
     if (got < 0 || (error != Z_OK && error != Z_STREAM_END)) {
       throw UserError(fmt::format("{}: {}", path_,
                                   error == Z_ERRNO       ? std::strerror(errno)

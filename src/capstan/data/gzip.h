@@ -8,11 +8,11 @@
 
 namespace capstan::data {
 
-// The contents of gzip bytes that are part of the program.
+// Unpacks gzip data that is built into the program.
 std::string unpack_built_in(std::span<const std::uint8_t> gzip);
 
-// Reads a file from its start, unpacking it where it is gzip. Every failure is a UserError with the
-// file's name. Not thread-safe.
+// Reads a plain or gzip file sequentially. Every failure is a UserError with the file's name. Not
+// thread-safe.
 class GzipFile {
  public:
   explicit GzipFile(std::string path);
@@ -21,7 +21,8 @@ class GzipFile {
   ~GzipFile();
 
   const std::string& path() const { return path_; }
-  // Up to `bytes` bytes, fewer only at the end of the file. Memory follows what is there, not what is asked.
+  // Up to `bytes` bytes, fewer only at the end of the file. Allocates for the bytes that exist, not for
+  // `bytes`.
   std::vector<std::uint8_t> read(std::uint64_t bytes);
 
  private:

@@ -27,8 +27,8 @@ std::string find(const std::filesystem::path& folder, const std::string& name) {
     if (std::filesystem::is_regular_file(path, ignored)) return path.string();
   }
   throw UserError(
-      fmt::format("{0}: neither {1} nor {1}.gz is there; an IDX dataset has four such files, and "
-                  "--data-dir names their folder",
+      fmt::format("{0} contains neither {1} nor {1}.gz; an IDX dataset has four such files, and "
+                  "--data-dir gives their folder",
                   folder.string(), name));
 }
 
@@ -41,11 +41,12 @@ std::uint32_t read_big_endian(GzipFile& file) {
 std::uint64_t read_header(GzipFile& file, std::uint32_t magic, const char* kind) {
   const auto found = read_big_endian(file);
   if (found != magic) {
-    fail(file, fmt::format("is no IDX file of {} (magic {:#010x}, expected {:#010x})", kind, found, magic));
+    fail(file,
+         fmt::format("is not an IDX file of {} (magic {:#010x}, expected {:#010x})", kind, found, magic));
   }
   const std::uint64_t count = read_big_endian(file);
   if (count == 0 || count > kMostSamples) {
-    fail(file, fmt::format("claims {} {}; 1 to {} can be right", count, kind, kMostSamples));
+    fail(file, fmt::format("claims {} {}; must be 1 to {}", count, kind, kMostSamples));
   }
   return count;
 }
@@ -53,10 +54,10 @@ std::uint64_t read_header(GzipFile& file, std::uint32_t magic, const char* kind)
 std::vector<std::uint8_t> read_body(GzipFile& file, std::uint64_t bytes) {
   auto body = file.read(bytes);
   if (body.size() < bytes) {
-    fail(file, fmt::format("is too short: its header announces {} bytes, {} are there", bytes, body.size()));
+    fail(file, fmt::format("is too short: its header announces {} bytes, it has {}", bytes, body.size()));
   }
   if (!file.read(1).empty())
-    fail(file, fmt::format("is too long: its header announces {} bytes, more follow", bytes));
+    fail(file, fmt::format("is too long: its header announces {} bytes, it has more", bytes));
   return body;
 }
 

@@ -18,8 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The levels' mean and deviation over ImageNet's training images, as torchvision publishes them for all of
-// its networks.
+// Mean and standard deviation of ImageNet's training images, as torchvision uses for all its networks.
 constexpr double kMean[] = {0.485, 0.456, 0.406};
 constexpr double kDeviation[] = {0.229, 0.224, 0.225};
 
@@ -47,8 +46,8 @@ void read_file(const fs::path& path, std::vector<std::uint8_t>& bytes) {
   }
 }
 
-// The square in the middle that a test shows: the shorter side is scaled to 256 pixels where the square has
-// 224, and to as much more in others.
+// The centre crop of a test: the shorter side is scaled to 256 pixels for a square of 224, and in proportion
+// for others.
 View middle(const ImageSize& size, std::int64_t side) {
   const auto shorter = std::min(size.width, size.height);
   const auto scaled = (side * 256 + 112) / 224;
@@ -64,7 +63,7 @@ View middle(const ImageSize& size, std::int64_t side) {
           {0, 0, size.width, size.height}};
 }
 
-// What has to be decoded for a view: its filter reaches one output pixel, or one input pixel, beyond it.
+// The part to decode for a view: the filter extends one output pixel, or one input pixel, beyond it.
 Rect needed(const View& view, std::int64_t side) {
   const auto axis = [&](double begin, double length, std::int64_t low, std::int64_t size) {
     const double reach = std::max(1.0, length / static_cast<double>(side)) + 1;
@@ -109,7 +108,7 @@ std::int64_t FolderSource::label(std::size_t sample) const {
 }
 
 void FolderSource::render(std::size_t sample, std::uint64_t epoch, float* out) const {
-  CAPSTAN_CHECK(sample < count(), "an index of a sample");
+  CAPSTAN_CHECK(sample < count(), "the source has this sample");
   auto workspace = take_workspace();
   const auto kind = listing_.class_of(sample);
   const auto begin = listing_.class_begin[kind], size = listing_.class_begin[kind + 1] - begin;

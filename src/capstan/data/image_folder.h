@@ -14,13 +14,13 @@
 
 namespace capstan::data {
 
-// Images of a folder, decoded when they are asked for. An image that cannot be read is replaced by the next
-// of its class that can, or refused where `strict`. Thread-safe.
+// Images of a folder, decoded on demand. An unreadable image is replaced by the next readable one of its
+// class; with `strict` it is an error. Thread-safe.
 class FolderSource final : public ImageSource {
  public:
   struct Options {
-    std::int64_t side = 224;   // of the squares that are rendered
-    bool resized_crop = true;  // else what a test shows: the middle of the image, scaled
+    std::int64_t side = 224;   // of the rendered squares
+    bool resized_crop = true;  // otherwise the scaled centre crop of a test
     std::uint64_t seed = 1;
     bool strict = false;
   };
@@ -35,7 +35,7 @@ class FolderSource final : public ImageSource {
   Unreadable unreadable() const override;
 
  private:
-  struct Workspace;  // what a thread needs while it renders
+  struct Workspace;  // memory and decoders of one rendering thread
 
   void render_file(std::size_t file, Random random, Workspace& workspace, float* out) const;
   View view_of(const ImageSize& size, Random& random) const;
@@ -47,7 +47,7 @@ class FolderSource final : public ImageSource {
 
   mutable std::mutex mutex_;  // guards both below
   mutable std::vector<std::unique_ptr<Workspace>> idle_;
-  mutable std::map<std::size_t, std::string> unreadable_;  // file, and why
+  mutable std::map<std::size_t, std::string> unreadable_;  // reason by file
 };
 
 }  // namespace capstan::data

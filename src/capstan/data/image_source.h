@@ -17,10 +17,10 @@ struct ImageShape {
   friend bool operator==(const ImageShape&, const ImageShape&) = default;
 };
 
-// Images that could not be read so far, and were replaced.
+// Images that could not be read so far and were replaced.
 struct Unreadable {
   std::size_t images = 0;
-  std::string first;  // its file, and what is wrong with it
+  std::string first;  // file and error of the first one
 };
 
 // Labelled images of one shape, as a network sees them. All functions are thread-safe.
@@ -31,12 +31,12 @@ class ImageSource {
   virtual const ImageShape& shape() const = 0;
   virtual std::size_t count() const = 0;
   virtual std::int64_t label(std::size_t sample) const = 0;  // 0 … classes - 1
-  // Whether render() is a mere look-up, which no thread is worth.
+  // Whether render() is so cheap that a loader thread does not pay off.
   virtual bool is_immediate() const = 0;
 
-  // Writes shape().pixels() floats, normalised: rows, in them columns, in them channels. What is random in a
-  // source's images follows from its seed, `epoch` and `sample` alone, so that no thread and no division of
-  // the work changes an image. Throws UserError for an image that cannot be had.
+  // Writes shape().pixels() normalised floats in the order height, width, channel. Randomness depends on the
+  // source's seed, `epoch` and `sample` only, so that an image does not depend on the thread or worker that
+  // renders it. Throws UserError for an image that cannot be read.
   virtual void render(std::size_t sample, std::uint64_t epoch, float* out) const = 0;
   virtual Unreadable unreadable() const { return {}; }
 };

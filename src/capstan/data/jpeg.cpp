@@ -12,13 +12,13 @@
 namespace capstan::data {
 namespace {
 
-// libjpeg leaves by a jump, which must not pass anything with a destructor: what runs under guarded() holds
-// plain values only.
+// libjpeg reports errors by longjmp, which must not skip destructors: functions under guarded() have plain
+// values only.
 struct Errors : jpeg_error_mgr {
   std::jmp_buf escape;
 };
 
-// libjpeg would fill up what is missing with grey and only warn of it.
+// By default libjpeg fills missing data with grey and only warns.
 void on_message(j_common_ptr info, int level) {
   if (level >= 0) return;
   switch (info->err->msg_code) {
@@ -56,20 +56,20 @@ class JpegDecoder final : public Decoder {
       jpeg_read_header(&info_, TRUE);
     });
     if (info_.jpeg_color_space == JCS_CMYK || info_.jpeg_color_space == JCS_YCCK)
-      throw UserError("is a CMYK JPEG, which is for printers: convert it to RGB");
+      throw UserError("is a CMYK JPEG, which is not supported: convert it to RGB");
     return {info_.image_width, info_.image_height};
   }
 
   void read(const Rect& part, double reduction, Picture& out) override {
     info_.out_color_space = JCS_EXT_RGBX;
-    // Only these scales have a fast inverse transform.
+    // Only powers of two have a fast inverse transform.
     unsigned divisor = 1;
     while (divisor < 8 && 2 * divisor <= reduction) divisor *= 2;
     info_.scale_num = 1;
     info_.scale_denom = divisor;
     guarded([&] { jpeg_start_decompress(&info_); });
 
-    // Chroma at a cut's edge is made up; some more columns keep that outside of what was asked for.
+    // Chroma at the edge of a crop is extrapolated; a margin keeps it outside of the requested part.
     constexpr std::int64_t kMargin = 4;
     const auto first = std::max<std::int64_t>(0, part.x / divisor - kMargin);
     const auto last =
@@ -88,7 +88,7 @@ class JpegDecoder final : public Decoder {
         JSAMPROW row = out.row(y);
         y += jpeg_read_scanlines(&info_, &row, 1);
       }
-      jpeg_abort_decompress(&info_);  // what is below needs no decoding
+      jpeg_abort_decompress(&info_);  // the rows below are not needed
     });
   }
 

@@ -7,9 +7,10 @@
 namespace capstan::data {
 
 MemorySource::MemorySource(Split split) : split_(std::move(split)) {
-  CAPSTAN_CHECK(split_.pixels.size() == split_.count() * split_.shape.pixels(), "pixels for every label");
+  CAPSTAN_CHECK(split_.pixels.size() == split_.count() * split_.shape.pixels(),
+                "there are pixels for every label");
   CAPSTAN_CHECK(split_.levels.size() == static_cast<std::size_t>(split_.shape.channels),
-                "levels for every channel");
+                "there are levels for every channel");
 }
 
 std::unique_ptr<MemorySource> MemorySource::crop_flip(Split split, std::uint64_t seed) {

@@ -8,11 +8,11 @@
 
 namespace capstan::data {
 
-// A split's images as they are, or moved and mirrored at random. Thread-safe.
+// A split's images unchanged, or randomly shifted and mirrored. Thread-safe.
 class MemorySource final : public ImageSource {
  public:
   explicit MemorySource(Split split);
-  // Every epoch shows every image in another way, which follows from `seed`, epoch and sample.
+  // Shifts and mirrors depend on `seed`, epoch and sample.
   static std::unique_ptr<MemorySource> crop_flip(Split split, std::uint64_t seed);
 
   const ImageShape& shape() const override { return split_.shape; }
@@ -25,7 +25,7 @@ class MemorySource final : public ImageSource {
   void render_shifted(std::span<const std::uint8_t> image, const Shift& shift, float* out) const;
 
   const Split split_;
-  std::optional<std::uint64_t> seed_;  // of what is random in the images
+  std::optional<std::uint64_t> seed_;  // of the augmentation; none without it
 };
 
 }  // namespace capstan::data

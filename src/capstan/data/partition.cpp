@@ -13,7 +13,7 @@
 namespace capstan::data {
 namespace {
 
-constexpr std::uint64_t kDomain = 0x6f72646572;  // keeps these random numbers apart from others
+constexpr std::uint64_t kDomain = 0x6f72646572;  // separates this random stream from others
 
 std::string with_commas(std::uint64_t number) {
   if (number < 1000) return fmt::format("{}", number);
@@ -28,7 +28,7 @@ std::uint64_t Partition::steps_per_epoch() const {
 }
 
 Range Partition::slice(std::uint64_t step, std::uint64_t rank) const {
-  CAPSTAN_CHECK(rank < workers && step < steps_per_epoch(), "a worker and a step of this partition");
+  CAPSTAN_CHECK(rank < workers && step < steps_per_epoch(), "the partition has this worker and step");
   const auto begin = step * workers * batch;
   const auto size = std::min(workers * batch, samples - begin);
   const auto share = size / workers, longer = size % workers;  // the first `longer` ranks take one more
@@ -48,7 +48,7 @@ std::string describe_uneven(const Partition& p) {
 }
 
 std::vector<std::uint32_t> epoch_order(std::uint64_t samples, std::uint64_t seed, std::uint64_t epoch) {
-  CAPSTAN_CHECK(samples <= std::numeric_limits<std::uint32_t>::max(), "sample indices of 32 bits");
+  CAPSTAN_CHECK(samples <= std::numeric_limits<std::uint32_t>::max(), "sample indices have 32 bits");
   std::vector<std::uint32_t> order(samples);
   std::iota(order.begin(), order.end(), 0u);
   Random random(derive_seed({kDomain, seed, epoch}));
@@ -121,7 +121,7 @@ Sampler::Sampler(const Partition& partition, std::uint64_t rank, std::uint64_t s
                  std::vector<DataSegment> earlier)
     : partition_(partition), rank_(rank), seed_(seed), remainder_(partition.samples, std::move(earlier)) {
   CAPSTAN_CHECK(partition.workers > 0 && partition.batch > 0 && rank < partition.workers,
-                "a worker and its batch");
+                "the partition has this worker and a batch size");
 }
 
 Partition Sampler::of_epoch(std::uint64_t epoch) const {

@@ -11,45 +11,45 @@
 
 namespace capstan::data {
 
-// How one epoch of a dataset is divided among workers. A global batch is workers · batch consecutive
-// entries of the epoch's order, and each worker takes its contiguous part in rank order: N workers with
-// batch B see exactly what one worker with batch N·B sees.
+// How one epoch of a dataset is divided among workers. A global batch is workers · batch consecutive entries
+// of the epoch's order, and each worker takes a contiguous part, in rank order: N workers with batch B
+// process the same samples per step as one worker with batch N·B.
 struct Partition {
   std::uint64_t samples = 0;
   std::uint64_t workers = 1;
   std::uint64_t batch = 1;  // per worker
 
   std::uint64_t steps_per_epoch() const;
-  // Places in the epoch's order that `rank` takes at `step`. The last, partial global batch is divided as
-  // evenly as possible, so that a worker may get nothing.
+  // The positions in the epoch's order that `rank` takes at `step`. The last, partial global batch is divided
+  // as evenly as possible, so that a worker may get none.
   Range slice(std::uint64_t step, std::uint64_t rank) const;
 };
 
-// One line that says how an epoch ends where samples do not divide by workers · batch; else nothing. Such as
-// "1,437 samples ÷ (2 × 32): 23 steps per epoch, the last with 29 samples".
+// One line about the last, partial global batch, such as "1,437 samples ÷ (2 × 32): 23 steps per epoch, the
+// last with 29 samples"; empty if all are full.
 std::string describe_uneven(const Partition& partition);
 
 // The order of the samples in one epoch; the same for the same arguments on every machine.
 std::vector<std::uint32_t> epoch_order(std::uint64_t samples, std::uint64_t seed, std::uint64_t epoch);
 
-// What the segments of a run have left of each epoch. Immutable.
+// The samples of each epoch that the segments of a run have not used. Immutable.
 class Remainder {
  public:
   Remainder(std::uint64_t samples, std::vector<DataSegment> segments);
 
   std::uint64_t samples(std::uint64_t epoch) const;
-  // The samples that are left, in the epoch's order.
+  // The unused samples, in the epoch's order.
   std::vector<std::uint32_t> order(std::uint64_t seed, std::uint64_t epoch) const;
-  // From here on every epoch is whole.
+  // From this epoch on, no sample has been used.
   std::uint64_t first_whole_epoch() const { return left_.size(); }
 
  private:
-  // An epoch as one segment found it.
+  // An epoch at the begin of one segment.
   struct Stage {
     std::uint64_t samples = 0;
     std::uint64_t first_step = 0;
   };
-  // Steps of the segment that each worker has done in this epoch.
+  // Steps of the segment that each worker has computed in this epoch.
   std::vector<std::uint64_t> done_in(std::size_t segment, std::uint64_t epoch) const;
 
   std::uint64_t whole_;
@@ -58,7 +58,7 @@ class Remainder {
   std::vector<std::uint64_t> left_;         // by epoch
 };
 
-// One worker's batches in the current segment. Keeps the current epoch's order. Not thread-safe.
+// One worker's batches in the current segment. Caches the current epoch's order. Not thread-safe.
 class Sampler {
  public:
   Sampler(const Partition& partition, std::uint64_t rank, std::uint64_t seed,
@@ -67,14 +67,14 @@ class Sampler {
   // Steps of this segment in an epoch, and in the first `epochs` of them.
   std::uint64_t steps(std::uint64_t epoch) const;
   std::uint64_t total_steps(std::uint64_t epochs) const;
-  // Where the segment's step lies.
+  // The position of a step of the segment.
   struct Place {
     std::uint64_t epoch = 0;
     std::uint64_t step = 0;  // within the epoch
   };
   Place place(std::uint64_t step) const;
 
-  // Sample indices; valid until a batch of another epoch is asked for.
+  // Sample indices; valid until a batch of another epoch is requested.
   std::span<const std::uint32_t> batch(std::uint64_t epoch, std::uint64_t step);
 
  private:

@@ -10,8 +10,8 @@
 namespace capstan::data {
 namespace {
 
-// libpng leaves by a jump, which must not pass anything with a destructor: what runs under guarded() holds
-// plain values only.
+// libpng reports errors by longjmp, which must not skip destructors: functions under guarded() have plain
+// values only.
 class PngDecoder final : public Decoder {
  public:
   PngDecoder() = default;
@@ -24,7 +24,7 @@ class PngDecoder final : public Decoder {
     left_ = file;
     png_ = png_create_read_struct(PNG_LIBPNG_VER_STRING, this, on_error, on_warning);
     info_ = png_create_info_struct(png_);
-    CAPSTAN_CHECK(png_ && info_, "libpng works");
+    CAPSTAN_CHECK(png_ && info_, "libpng initializes");
     guarded([&] {
       png_set_read_fn(png_, this, on_read);
       png_read_info(png_, info_);
@@ -32,12 +32,12 @@ class PngDecoder final : public Decoder {
     return {png_get_image_width(png_, info_), png_get_image_height(png_, info_)};
   }
 
-  // A PNG can only be had whole, and only in its own size.
+  // A PNG can only be decoded completely and without scaling.
   void read(const Rect&, double, Picture& out) override {
     out.scale = 1;
     out.left = out.top = 0;
     guarded([&] {
-      png_set_expand(png_);  // palettes, few bits, transparent colours
+      png_set_expand(png_);  // palettes, less than 8 bits, transparent colours
       png_set_strip_16(png_);
       png_set_gray_to_rgb(png_);
       png_set_filler(png_, 0xff, PNG_FILLER_AFTER);
@@ -45,7 +45,7 @@ class PngDecoder final : public Decoder {
       png_read_update_info(png_, info_);
     });
     CAPSTAN_CHECK(png_get_rowbytes(png_, info_) == 4 * std::size_t{png_get_image_width(png_, info_)},
-                  "four bytes a pixel");
+                  "a pixel has four bytes");
     out.shape(png_get_image_width(png_, info_), png_get_image_height(png_, info_));
     rows_.clear();
     for (std::int64_t y = 0; y < out.height; ++y) rows_.push_back(out.row(y));

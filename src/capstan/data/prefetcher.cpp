@@ -15,7 +15,7 @@ constexpr std::size_t kAlignment = 64;
 
 Prefetcher::Prefetcher(const ImageSource& source, unsigned threads, BatchSequence sequence)
     : source_(source), sequence_(std::move(sequence)), threads_count_(threads) {
-  CAPSTAN_CHECK(threads > 0, "a thread that renders");
+  CAPSTAN_CHECK(threads > 0, "there is at least one thread");
   order_more();
   for (unsigned i = 0; i < threads; ++i) threads_.emplace_back([this] { work(); });
 }
@@ -45,7 +45,7 @@ std::optional<Prefetcher::Rendered> Prefetcher::next() {
 }
 
 void Prefetcher::order_more() {
-  // Only the consumer adds and takes batches, so that their number needs no lock here.
+  // Only the consumer adds and removes batches, so their number needs no lock here.
   while (!exhausted_ && batches_.size() < kAhead) {
     const auto request = sequence_();
     exhausted_ = !request;
@@ -61,7 +61,7 @@ void Prefetcher::order_more() {
     batch->samples.assign(request->samples.begin(), request->samples.end());
     batch->labels.clear();
     for (const auto sample : batch->samples) {
-      CAPSTAN_CHECK(sample < source_.count(), "an index of a sample");
+      CAPSTAN_CHECK(sample < source_.count(), "the source has this sample");
       batch->labels.push_back(source_.label(sample));
     }
     const auto floats = batch->samples.size() * source_.shape().pixels();
@@ -80,7 +80,7 @@ void Prefetcher::order_more() {
   }
 }
 
-// The first batch that has images nobody works on. Called with the lock held.
+// The first batch with images that no thread has begun. Called with the lock held.
 Prefetcher::Batch* Prefetcher::unbegun() {
   for (const auto& batch : batches_) {
     if (!batch->failure && batch->begun < batch->samples.size()) return batch.get();
@@ -95,7 +95,7 @@ void Prefetcher::work() {
     Batch* batch = nullptr;
     more_work_.wait(lock, [&] { return ending_ || (batch = unbegun()); });
     if (ending_) return;
-    // A few images at a time: cheap ones are not worth a lock each, and no thread ends long after the others.
+    // A few images at a time: fewer locks for cheap images, and no thread finishes long after the others.
     const auto first = batch->begun;
     const auto piece = std::max<std::size_t>(1, batch->samples.size() / (4 * threads_count_));
     const auto end = std::min(first + piece, batch->samples.size());

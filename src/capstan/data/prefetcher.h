@@ -18,34 +18,34 @@
 
 namespace capstan::data {
 
-// Which samples are wanted next, and in which epoch.
+// The samples of one batch, and their epoch.
 struct BatchRequest {
   std::uint64_t epoch = 0;
-  std::span<const std::uint32_t> samples;  // valid until the next request is asked for
+  std::span<const std::uint32_t> samples;  // valid until the next call of the sequence
 };
 
-// The batches to come, one for each call; nothing once they are done.
+// Returns the next batch at each call; no value at the end.
 using BatchSequence = std::function<std::optional<BatchRequest>()>;
 
-// Renders the batches of a sequence on threads of its own, a few ahead of who takes them. Use from one
-// thread, which is also the one that asks the sequence. Ends at any time within one image.
+// Renders the batches of a sequence on its own threads, a few batches ahead. Use from one thread, which also
+// calls the sequence. The destructor waits for at most one image per thread.
 class Prefetcher {
  public:
-  static constexpr std::size_t kAhead = 3;  // batches in work or ready
+  static constexpr std::size_t kAhead = 3;  // batches in progress or ready
 
-  // `source` must outlive this.
+  // `source` must outlive the prefetcher.
   Prefetcher(const ImageSource& source, unsigned threads, BatchSequence sequence);
   Prefetcher(const Prefetcher&) = delete;
   Prefetcher& operator=(const Prefetcher&) = delete;
   ~Prefetcher();
 
-  // Images one after the other, and a label for each.
+  // Consecutive images, and a label for each.
   struct Rendered {
     std::span<float> images;
     std::span<const std::int64_t> labels;
   };
-  // The next batch, valid until the next call; nothing at the end of the sequence. Throws what rendering one
-  // of its images threw; after that, nothing more may be asked.
+  // The next batch, valid until the next call; no value at the end of the sequence. Throws what rendering one
+  // of its images threw; after that it must not be called again.
   std::optional<Rendered> next();
 
  private:
@@ -56,9 +56,9 @@ class Prefetcher {
     std::uint64_t epoch = 0;
     std::vector<std::uint32_t> samples;
     std::vector<std::int64_t> labels;
-    std::unique_ptr<float[], Free> images;  // on a cache line's boundary, as libtorch's own tensors are
+    std::unique_ptr<float[], Free> images;  // aligned to a cache line, as libtorch's own tensors
     std::size_t room = 0;                   // floats in `images`
-    std::size_t begun = 0;                  // guarded by mutex_, as are the two below
+    std::size_t begun = 0;                  // guarded by mutex_, as are the next two
     std::size_t rendered = 0;
     std::exception_ptr failure;
   };
@@ -71,17 +71,17 @@ class Prefetcher {
   const BatchSequence sequence_;
   const unsigned threads_count_;
 
-  // The consumer's.
+  // Used by the consumer only.
   bool exhausted_ = false;
-  std::unique_ptr<Batch> taken_;                // what the last next() gave
-  std::vector<std::unique_ptr<Batch>> unused_;  // whose memory serves again
+  std::unique_ptr<Batch> taken_;                // result of the last next()
+  std::vector<std::unique_ptr<Batch>> unused_;  // whose memory is reused
 
   std::mutex mutex_;  // guards the list and its batches' counters
   std::condition_variable more_work_;
   std::condition_variable batch_done_;
   std::deque<std::unique_ptr<Batch>> batches_;  // in the sequence's order
   std::atomic<bool> ending_ = false;            // set with the lock held
-  std::vector<std::thread> threads_;            // last: they use all of the above
+  std::vector<std::thread> threads_;            // last: they use all members above
 };
 
 }  // namespace capstan::data

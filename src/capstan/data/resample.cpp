@@ -7,8 +7,7 @@
 namespace capstan::data {
 namespace {
 
-// One pixel. Four lanes are what every x86-64 and every ARMv8 machine has; wider vectors would find a pixel's
-// taps no faster.
+// One pixel. Every x86-64 and ARMv8 machine has vectors of four floats; wider ones would not be faster here.
 using Pixel = float __attribute__((vector_size(16)));
 
 Pixel load(const float* from) {
@@ -57,7 +56,7 @@ void Resampler::run(const Picture& picture, const View& view, std::int64_t side,
                     const Normalisation& normalisation, float* out) {
   const auto scale = picture.scale;
   const auto left = static_cast<double>(picture.left), top = static_cast<double>(picture.top);
-  // The edges of what is seen, in whole pixels of the picture.
+  // The edges of view.seen, in whole pixels of the picture.
   const auto edge = [&](std::int64_t at, double origin, std::int64_t most) {
     return std::clamp(static_cast<std::int64_t>(std::lround(static_cast<double>(at) * scale - origin)),
                       std::int64_t{0}, most);
@@ -101,7 +100,7 @@ void Resampler::run(const Picture& picture, const View& view, std::int64_t side,
       for (std::size_t k = 1; k < count; ++k) sum += load(in + k * stride + 4 * x) * weight[k];
       return sum * factor + offset;
     };
-    // Stores of four floats are quicker than of three: the next pixel overwrites the fourth.
+    // Stores of four floats are faster than of three; the next pixel overwrites the fourth.
     for (std::size_t x = 0; x + 1 < outputs; ++x, out += 3) store(out, value(x));
     const auto last = value(outputs - 1);
     std::memcpy(out, &last, 3 * sizeof(float));

@@ -8,29 +8,30 @@
 
 namespace capstan::data {
 
-// What becomes of a channel's level v: v · factor + offset.
+// Normalises a channel's level v to v · factor + offset.
 struct Normalisation {
   std::array<float, 3> factor;
   std::array<float, 3> offset;
 };
 
-// Which part of an image becomes which output, in pixels of the image as it is stored.
+// The part of an image that is rendered, in pixels of the stored image.
 struct View {
-  double x = 0, y = 0, width = 0, height = 0;  // what is shown
-  Rect seen;                                   // pixels outside of it do not count, not even for the edges
+  double x = 0, y = 0, width = 0, height = 0;  // the rendered part
+  Rect seen;                                   // pixels outside of it are not used, not even at edges
   bool mirrored = false;
 };
 
-// Scales pictures with a triangle filter that is as wide as one output pixel, or as one input pixel where
-// that is wider: no aliasing. Keeps its memory. Not thread-safe.
+// Scales pictures with a triangle filter (antialiased bilinear): as wide as one output pixel, or one input
+// pixel where that is wider. Reuses its memory. Not thread-safe.
 class Resampler {
  public:
-  // Writes side · side pixels of three channels; `picture` holds all of view.seen that view needs.
+  // Writes side · side pixels of three channels; `picture` contains the part of view.seen that the view
+  // needs.
   void run(const Picture& picture, const View& view, std::int64_t side, const Normalisation& normalisation,
            float* out);
 
  private:
-  // Which inputs make one output, and how much of each.
+  // The inputs of each output, and their weights.
   struct Taps {
     std::vector<std::int32_t> first;
     std::vector<std::int32_t> count;

@@ -10,20 +10,20 @@
 
 namespace capstan::data {
 
-// What a network sees for each of the 256 levels of one channel.
+// The normalised value of each of the 256 levels of one channel.
 using Levels = std::array<float, 256>;
 
 // (level / 255 - mean) / deviation.
 Levels normalised_levels(double mean, double deviation);
 
-// Writes what a network sees of interleaved pixels, `levels` being one for each channel.
+// Normalises interleaved pixels; `levels` has one entry per channel.
 void normalise(std::span<const std::uint8_t> pixels, std::span<const Levels> levels, float* out);
 
-// Labelled images in memory. A pixel is kept as one byte and normalised when a batch is gathered: a
-// quarter of the memory, and the same floats.
+// Labelled images in memory. A pixel is stored as one byte and normalised when a batch is gathered: a quarter
+// of the memory, and the same floats.
 struct Split {
   ImageShape shape;
-  std::vector<std::uint8_t> pixels;  // one image after the other; within one height, width, channel
+  std::vector<std::uint8_t> pixels;  // in the order image, height, width, channel
   std::vector<std::int64_t> labels;  // 0 … classes - 1
   std::vector<Levels> levels;        // one per channel
 
@@ -33,7 +33,7 @@ struct Split {
   }
 };
 
-// What a reader returns: both of the same shape and levels, with at least one sample each.
+// A reader's result: both have the same shape and levels, and at least one sample.
 struct Splits {
   Split train;
   Split test;

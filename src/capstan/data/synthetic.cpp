@@ -12,7 +12,7 @@
 namespace capstan::data {
 namespace {
 
-constexpr std::uint64_t kDomain = 0x73796e7468657469;  // keeps these random numbers apart from others
+constexpr std::uint64_t kDomain = 0x73796e7468657469;  // separates this random stream from others
 constexpr std::uint64_t kMostBytes = std::uint64_t{8} << 30;
 
 struct Spec {
@@ -21,7 +21,7 @@ struct Spec {
   std::int64_t test() const { return std::max<std::int64_t>(1, train / 4); }
 };
 
-// Takes a number in 1 … most and the separator after it off the front of `text`.
+// Removes a number in 1 … most and the separator after it from the front of `text`.
 std::optional<std::int64_t> take(std::string_view& text, char separator, std::int64_t most) {
   std::int64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -47,7 +47,7 @@ std::optional<Spec> parse(std::string_view text) {
   return Spec{{*channels, *height, *width, *classes}, *train};
 }
 
-// A class is a coarse random pattern of about 7x7 cells, so that pooling does not wash it out.
+// A class is a coarse random pattern of about 7x7 cells, so that it survives pooling.
 std::vector<std::uint8_t> prototypes(const ImageShape& shape, std::uint64_t seed) {
   const auto cell_height = std::max<std::int64_t>(1, shape.height / 7);
   const auto cell_width = std::max<std::int64_t>(1, shape.width / 7);
@@ -96,16 +96,15 @@ Splits make_synthetic(const std::string& name, std::uint64_t seed) {
   const auto spec = parse(name);
   if (!spec) {
     throw UserError(
-        fmt::format("dataset '{}': the form is synthetic:CxHxW:classes or synthetic:CxHxW:classes:samples, "
+        fmt::format("dataset '{}': must be synthetic:CxHxW:classes or synthetic:CxHxW:classes:samples, "
                     "such as synthetic:1x28x28:10",
                     name));
   }
   const auto images = static_cast<std::uint64_t>(spec->train + spec->test() + spec->shape.classes);
   if (images * spec->shape.pixels() > kMostBytes) {
     throw UserError(
-        fmt::format("dataset '{}' would take {} GiB of memory, more than the {} GiB allowed: ask for fewer "
-                    "samples",
-                    name, images * spec->shape.pixels() >> 30, kMostBytes >> 30));
+        fmt::format("dataset '{}' needs {} GiB of memory, and the limit is {} GiB: use fewer samples", name,
+                    images * spec->shape.pixels() >> 30, kMostBytes >> 30));
   }
   const auto classes = prototypes(spec->shape, seed);
   return {draw(spec->shape, spec->train, classes, derive_seed({kDomain, seed, 1})),

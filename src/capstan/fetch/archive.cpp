@@ -26,7 +26,7 @@ std::string reason(archive* reader) {
   return text ? text : "it cannot be read";
 }
 
-// The path inside the archive, or nothing where it leads out of it or would break a line.
+// The path inside the archive; no value for one that leaves the folder or contains a line break.
 std::optional<fs::path> safe_path(const char* name) {
   if (!name || !*name) return {};
   const std::string_view text(name);
@@ -36,7 +36,7 @@ std::optional<fs::path> safe_path(const char* name) {
   return path.lexically_normal();
 }
 
-// `path` without `inner` in front; nothing where it is not below it.
+// `path` without the prefix `inner`; no value if it is not below `inner`.
 std::optional<fs::path> below(const fs::path& path, const fs::path& inner) {
   const auto [rest, left] = std::mismatch(path.begin(), path.end(), inner.begin(), inner.end());
   if (left != inner.end()) return {};
@@ -45,13 +45,13 @@ std::optional<fs::path> below(const fs::path& path, const fs::path& inner) {
   return out.empty() ? std::nullopt : std::optional(out);
 }
 
-// Writes the entry that the reader stands at.
+// Writes the reader's current entry.
 Result<Manifest::File> write_file(archive* reader, const fs::path& path, const fs::path& folder) {
   std::error_code error;
   fs::create_directories((folder / path).parent_path(), error);
   OutputFile out(folder / path, OutputFile::Open::kFresh);
   if (out.error() && fs::exists(folder / path, error))
-    return Status::malformed(fmt::format("\"{}\" is in it twice", path.string()));
+    return Status::malformed(fmt::format("it contains \"{}\" twice", path.string()));
   Digest digest("sha256:");
   const void* bytes = nullptr;
   std::size_t size = 0;
@@ -61,7 +61,8 @@ Result<Manifest::File> write_file(archive* reader, const fs::path& path, const f
     const int code = archive_read_data_block(reader, &bytes, &size, &offset);
     if (code == ARCHIVE_EOF) break;
     if (code != ARCHIVE_OK) return Status::malformed(reason(reader));
-    if (static_cast<std::uint64_t>(offset) != out.size()) return Status::malformed("it has a sparse file");
+    if (static_cast<std::uint64_t>(offset) != out.size())
+      return Status::malformed("it contains a sparse file");
     const std::span block(static_cast<const std::byte*>(bytes), size);
     digest.add(block);
     (void)out.write(block);
@@ -77,7 +78,7 @@ Result<Manifest> unpack(const fs::path& file, std::string_view inner, const fs::
   archive_read_support_filter_gzip(reader.get());
   archive_read_support_format_tar(reader.get());
   const auto bad = [&](const std::string& why) {
-    return Status::malformed(fmt::format("{} is no good tar.gz archive: {}", file.string(), why));
+    return Status::malformed(fmt::format("{} is not a valid tar.gz archive: {}", file.string(), why));
   };
   if (archive_read_open_filename(reader.get(), file.c_str(), kBlock) != ARCHIVE_OK)
     return bad(reason(reader.get()));
@@ -85,12 +86,13 @@ Result<Manifest> unpack(const fs::path& file, std::string_view inner, const fs::
   archive_entry* entry = nullptr;
   for (;;) {
     if (interrupted && interrupted())
-      throw Failure(kInterrupted, "interrupted: the archive stays, and the same command unpacks it");
+      throw Failure(kInterrupted,
+                    "interrupted: the archive is kept; run the same command again to unpack it");
     const int code = archive_read_next_header(reader.get(), &entry);
     if (code == ARCHIVE_EOF) break;
     if (code != ARCHIVE_OK) return bad(reason(reader.get()));
     const auto path = safe_path(archive_entry_pathname(entry));
-    if (!path) return bad("a path leads out of it");
+    if (!path) return bad("it contains an unsafe path");
     const auto type = archive_entry_filetype(entry);
     if (archive_entry_hardlink(entry) || archive_entry_symlink(entry) ||
         (type != AE_IFREG && type != AE_IFDIR))
@@ -101,7 +103,7 @@ Result<Manifest> unpack(const fs::path& file, std::string_view inner, const fs::
     if (!written) return bad(written.status().message());
     manifest.files.push_back(std::move(*written));
   }
-  if (manifest.files.empty()) return bad(fmt::format("it has no folder {}", inner));
+  if (manifest.files.empty()) return bad(fmt::format("it does not contain the folder {}", inner));
   return manifest;
 }
 

@@ -10,9 +10,9 @@
 namespace capstan::fetch {
 namespace {
 
-// Sizes and SHA-256: tensorflow/datasets, which publishes them for each of these files. The MD5s that
-// torchvision and the pages of CIFAR and Fashion-MNIST publish are of the same files. MD5s of what MNIST's
-// and Fashion-MNIST's files hold are in many programs that read them unpacked.
+// Sizes and SHA-256 are those that tensorflow/datasets publishes. The MD5s that torchvision and the pages of
+// CIFAR and Fashion-MNIST publish are of the same files. The MD5s of the unpacked files of MNIST and
+// Fashion-MNIST are found in many programs that read them.
 std::vector<Entry> make_catalogue() {
   return {
       {.name = "digits", .kind = Kind::kBuiltIn, .classes = 10, .images = 1'797},

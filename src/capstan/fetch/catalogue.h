@@ -8,17 +8,17 @@
 
 namespace capstan::fetch {
 
-// One file of a dataset as its mirrors have it.
+// One file of a dataset on its mirrors.
 struct RemoteFile {
   std::string name = {};
-  std::uint64_t bytes = 0;        // 0: not known
+  std::uint64_t bytes = 0;        // 0: unknown
   std::string checksum;           // as published, "sha256:…" or "md5:…"; empty: none is published
-  std::string unpacked_checksum;  // of what a .gz holds: a file that was packed anew is as good
+  std::string unpacked_checksum;  // of a .gz file's contents: a file that was repacked is accepted too
 };
 
 enum class Kind {
-  kFiles,    // the files as they are
-  kArchive,  // one tar.gz, of which a folder is kept
+  kFiles,    // separate files
+  kArchive,  // one tar.gz, of which one folder is kept
   kBuiltIn,  // part of the program
   kOwn,      // the user's images
 };
@@ -26,19 +26,19 @@ enum class Kind {
 struct Entry {
   std::string name;
   Kind kind = Kind::kFiles;
-  std::uint64_t classes = 0, images = 0;  // 0: as the user likes
-  std::vector<std::string> mirrors = {};  // folders, each with all files, in the order of trying
+  std::uint64_t classes = 0, images = 0;  // 0: any number
+  std::vector<std::string> mirrors = {};  // URLs of folders with all files, tried in order
   std::vector<RemoteFile> files = {};
-  std::string archive_folder = {};   // which folder of the archive is the dataset
+  std::string archive_folder = {};   // the archive's folder with the dataset
   std::uint64_t unpacked_bytes = 0;  // 0: about as much as the archive
 
-  std::uint64_t bytes() const;  // of all files; 0 where one's size is not known
+  std::uint64_t bytes() const;  // of all files; 0 if the size of one is unknown
 };
 
-// Every dataset, in the order in which they are listed.
+// Every dataset, in the order of the listing.
 std::span<const Entry> catalogue();
 
-// Throws UserError that names the nearest spelling.
+// Throws UserError for an unknown name, with the nearest known one.
 const Entry& find_entry(std::string_view name);
 
 }  // namespace capstan::fetch

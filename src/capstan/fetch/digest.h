@@ -8,17 +8,17 @@
 
 namespace capstan::fetch {
 
-// Computes MD5 or SHA-256 of bytes that come piece by piece. Not thread-safe.
+// Computes an MD5 or SHA-256 digest incrementally. Not thread-safe.
 class Digest {
  public:
-  // The algorithm is what stands in front of the colon of `like`: "md5:…" or "sha256:…".
+  // The algorithm is the text before the colon of `like`: "md5:…" or "sha256:…".
   explicit Digest(std::string_view like);
   Digest(const Digest&) = delete;
   Digest& operator=(const Digest&) = delete;
   ~Digest();
 
   void add(std::span<const std::byte> bytes);
-  // "sha256:9f86…", in small letters. Once, at the end.
+  // "sha256:9f86…", in lower case. Called once, at the end.
   std::string text();
 
  private:
@@ -26,7 +26,7 @@ class Digest {
   void* state_;  // OpenSSL's EVP_MD_CTX
 };
 
-// The digest of a file. Throws Failure where the file cannot be read.
+// The digest of a file. Throws Failure if the file cannot be read.
 std::string digest_of(const std::filesystem::path& file, std::string_view like);
 
 }  // namespace capstan::fetch

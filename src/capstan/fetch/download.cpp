@@ -25,13 +25,13 @@ constexpr long kMostRedirects = 5;
 constexpr long kSlowest = 1024;  // bytes per second
 constexpr long kHttpOk = 200, kHttpPartial = 206, kHttpNoSuchRange = 416;
 
-// What the callbacks of one request know. They return what makes libcurl go on, or end with an error.
+// The state of one request. Its callbacks return the value that lets libcurl continue or fail.
 struct Request {
   const Transfer& transfer;
   CURL* curl;
   OutputFile& out;
-  std::uint64_t asked_from;     // where the range begins
-  std::uint64_t sent_from = 0;  // where the server says that its answer begins
+  std::uint64_t asked_from;     // begin of the requested range
+  std::uint64_t sent_from = 0;  // begin of the range in the server's answer
   bool begun = false;
   bool too_long = false, wrong_range = false, interrupted = false;
 };
@@ -40,7 +40,7 @@ struct Request {
 void read_header(Request& request, std::string_view line) {
   std::string name(line.substr(0, line.find(':')));
   std::ranges::transform(name, name.begin(), [](unsigned char c) { return std::tolower(c); });
-  if (name.starts_with("http/")) request.sent_from = 0;  // the next answer, behind a redirect
+  if (name.starts_with("http/")) request.sent_from = 0;  // the next answer, after a redirect
   if (name != "content-range") return;
   const auto digit = line.find_first_of("0123456789");
   if (digit == std::string_view::npos) return;
@@ -52,7 +52,7 @@ std::size_t on_header(char* bytes, std::size_t one, std::size_t size, void* self
   return one * size;
 }
 
-// An answer that begins elsewhere than where the file ends cannot be added to it.
+// An answer whose range does not begin at the end of the file cannot be appended.
 bool begin_body(Request& request) {
   long code = 0;
   curl_easy_getinfo(request.curl, CURLINFO_RESPONSE_CODE, &code);
@@ -93,11 +93,11 @@ Status download_url(const Transfer& transfer, OutputFile& out) {
   static const auto ready = curl_global_init(CURL_GLOBAL_DEFAULT);
   const std::unique_ptr<CURL, decltype(&curl_easy_cleanup)> curl(
       ready == CURLE_OK ? curl_easy_init() : nullptr, curl_easy_cleanup);
-  if (!curl) return Status::unavailable("libcurl does not start");
+  if (!curl) return Status::unavailable("libcurl cannot be initialised");
   Request request{transfer, curl.get(), out, out.size()};
   char text[CURL_ERROR_SIZE] = "";
   const auto set = [&](CURLoption option, auto value) {
-    CAPSTAN_CHECK(curl_easy_setopt(curl.get(), option, value) == CURLE_OK, "an option that libcurl knows");
+    CAPSTAN_CHECK(curl_easy_setopt(curl.get(), option, value) == CURLE_OK, "libcurl supports this option");
   };
   set(CURLOPT_URL, transfer.url.c_str());
   set(CURLOPT_PROTOCOLS_STR, "http,https");
@@ -107,9 +107,9 @@ Status download_url(const Transfer& transfer, OutputFile& out) {
   set(CURLOPT_FAILONERROR, 1L);
   set(CURLOPT_NOSIGNAL, 1L);
   set(CURLOPT_USERAGENT, "capstan");
-  set(CURLOPT_CONNECTTIMEOUT, transfer.patience.connect_seconds);
+  set(CURLOPT_CONNECTTIMEOUT, transfer.timeouts.connect_seconds);
   set(CURLOPT_LOW_SPEED_LIMIT, kSlowest);
-  set(CURLOPT_LOW_SPEED_TIME, transfer.patience.stall_seconds);
+  set(CURLOPT_LOW_SPEED_TIME, transfer.timeouts.stall_seconds);
   set(CURLOPT_ERRORBUFFER, static_cast<char*>(text));
   set(CURLOPT_HEADERFUNCTION, on_header);
   set(CURLOPT_HEADERDATA, &request);
@@ -118,19 +118,20 @@ Status download_url(const Transfer& transfer, OutputFile& out) {
   set(CURLOPT_NOPROGRESS, 0L);
   set(CURLOPT_XFERINFOFUNCTION, on_progress);
   set(CURLOPT_XFERINFODATA, &request);
-  // Not CURLOPT_RESUME_FROM, with which a server that ignores ranges is an error.
+  // Not CURLOPT_RESUME_FROM, which fails if a server ignores ranges.
   const auto range = fmt::format("{}-", request.asked_from);
   if (request.asked_from > 0) set(CURLOPT_RANGE, range.c_str());
 
   const auto code = curl_easy_perform(curl.get());
   if (request.interrupted)
-    throw Failure(kInterrupted, "interrupted: what has come stays, and the same command goes on with it");
+    throw Failure(kInterrupted,
+                  "interrupted: the partial download is kept; run the same command again to continue");
   out.throw_error();
   if (request.too_long) return Status::malformed(fmt::format("longer than {} bytes", transfer.most_bytes));
-  if (request.wrong_range) return Status::malformed("the server sends another part than was asked for");
+  if (request.wrong_range) return Status::malformed("the server sent another range than requested");
   long http = 0;
   curl_easy_getinfo(curl.get(), CURLINFO_RESPONSE_CODE, &http);
-  // Nothing is behind what is there: it was whole already, or is of another file. The checksum knows.
+  // No bytes follow: the file was already complete, or is another one. The checksum decides.
   if (http == kHttpNoSuchRange && request.asked_from > 0) return Status::ok();
   if (code != CURLE_OK) return Status::unavailable(reason(code, text, http));
   if (http == kHttpOk && !request.begun) (void)out.start_over();  // an empty file
@@ -167,7 +168,7 @@ Status download(const Transfer& transfer) {
   out.throw_error();
   const auto status = is_url(transfer.url) ? download_url(transfer, out) : copy_file(transfer, out);
   (void)out.sync();
-  if (!status && out.size() == 0) ::unlink(transfer.part.c_str());  // nothing that could go on
+  if (!status && out.size() == 0) ::unlink(transfer.part.c_str());  // nothing to resume
   out.throw_error();
   return status;
 }

@@ -9,24 +9,25 @@
 
 namespace capstan::fetch {
 
-struct Patience {
+struct Timeouts {
   long connect_seconds = 15;
-  long stall_seconds = 30;  // of less than 1 KB/s
+  long stall_seconds = 30;  // below 1 KB/s
 };
 
 struct Transfer {
   std::string url;               // http or https, or the path of a file
-  std::filesystem::path part;    // continued where the server knows how, else begun anew
-  std::uint64_t most_bytes = 0;  // more are a wrong file; 0: any number
-  Patience patience;
+  std::filesystem::path part;    // resumed if the server supports ranges, otherwise overwritten
+  std::uint64_t most_bytes = 0;  // a longer file is an error; 0: no limit
+  Timeouts timeouts;
   std::function<bool()> interrupted;
-  std::function<void(std::uint64_t done, std::uint64_t total)>
-      progress;  // bytes of the file; total 0: unknown
+  // In bytes of the file; total 0: unknown.
+  std::function<void(std::uint64_t done, std::uint64_t total)> progress;
 };
 
-// Brings one file, follows up to five redirects, and obeys the proxies that the environment names, as libcurl
-// does. A failed Status means that this source did not work; `part` keeps what has come. Throws Failure for
-// what another source would not mend: a full disk, an interrupt. Not thread-safe before its first return.
+// Downloads one file; follows up to five redirects and uses libcurl's proxy environment variables. A failed
+// Status means that this source failed; `part` keeps the received bytes. Throws Failure for errors that
+// another source cannot fix: a full disk, an interrupt. The first call must return before other threads call
+// it.
 Status download(const Transfer& transfer);
 
 // "http://…" or "https://…".

@@ -24,7 +24,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kMostTries = 4;  // of one mirror, while each brings some bytes
+constexpr int kMostTries = 4;  // per mirror, while each yields some bytes
 
 std::uint64_t size_of(const fs::path& file) {
   std::error_code error;
@@ -40,22 +40,23 @@ void discard(const fs::path& file) {
 void make_folder(const fs::path& folder) {
   std::error_code error;
   fs::create_directories(folder, error);
-  if (error) throw UserError(fmt::format("cannot make the folder {}: {}", folder.string(), error.message()));
+  if (error)
+    throw UserError(fmt::format("cannot create the folder {}: {}", folder.string(), error.message()));
 }
 
 void rename_to(const fs::path& from, const fs::path& to) {
   if (::rename(from.c_str(), to.c_str()) != 0)
-    throw Failure(kFailed, fmt::format("{} cannot be made: {}", to.string(), std::strerror(errno)));
+    throw Failure(kFailed, fmt::format("cannot create {}: {}", to.string(), std::strerror(errno)));
   sync_folder(to.has_parent_path() ? to.parent_path() : fs::path("."));
 }
 
-// One process at a time. The file stays: removing it would let two in.
+// One process at a time. The lock file is not removed: otherwise two processes could lock two files.
 UniqueFd lock(const Entry& entry, const fs::path& data_dir) {
   const auto path = data_dir / fmt::format(".{}.lock", entry.name);
   UniqueFd file(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
   if (!file) throw UserError(fmt::format("{} cannot be written: {}", path.string(), std::strerror(errno)));
   if (::flock(file.get(), LOCK_EX | LOCK_NB) != 0) {
-    throw Failure(kFailed, fmt::format("another capstan data get is at work on {}: let it end first",
+    throw Failure(kFailed, fmt::format("another capstan data get is working on {}: wait until it ends",
                                        folder_of(entry, data_dir).string()));
   }
   return file;
@@ -83,7 +84,7 @@ class Getter {
     const auto before = presence(entry_, options_.data_dir);
     if (entry_.kind == Kind::kArchive && before == Presence::kForeign) {
       throw UserError(
-          fmt::format("{} is there, but not from capstan data get: move it away or choose another "
+          fmt::format("{} exists, but was not created by capstan data get: move it away or choose another "
                       "--data-dir",
                       folder_.string()));
     }
@@ -118,24 +119,24 @@ class Getter {
     const auto free = static_cast<std::uint64_t>(facts.f_bavail) * facts.f_frsize;
     if (needed > free) {
       throw Failure(kFailed,
-                    fmt::format("{} needs {:.1f} MB more in {}, and {:.1f} MB are free there: make room or "
+                    fmt::format("{} needs {:.1f} MB more in {}, but {:.1f} MB are free: free some space or "
                                 "choose another --data-dir",
                                 entry_.name, static_cast<double>(needed) / 1e6, options_.data_dir.string(),
                                 static_cast<double>(free) / 1e6));
     }
   }
 
-  // From the first mirror that has it, beginning with the one that had the last file.
+  // Downloads from the first mirror that has the file, beginning with that of the last file.
   void bring(const RemoteFile& file) {
     if (const auto path = find_file(entry_, file, options_.data_dir)) {
       if (is_as_published(*path, file)) return;
-      // Readers prefer an unpacked file: it must not stand before the one that comes.
+      // Readers prefer an unpacked file, so a wrong one must not stay beside the downloaded file.
       const auto aside = path->string() + ".old";
       rename_to(*path, aside);
-      say(fmt::format("{} is not what was published: it is now {}", path->string(), aside));
+      say(fmt::format("{} differs from the published file: renamed to {}", path->string(), aside));
     }
     if (file.checksum.empty())
-      say(fmt::format("{}: no checksum is published, so none is compared", file.name));
+      say(fmt::format("{}: no checksum is published, so the file is not verified", file.name));
     std::string wrong;
     for (std::size_t i = 0; i < mirrors_.size(); ++i) {
       const auto at = (mirror_ + i) % mirrors_.size();
@@ -147,7 +148,7 @@ class Getter {
     throw Failure(kFailed, nobody_has(file, wrong));
   }
 
-  // `wrong` becomes the checksum of a file that came whole but is another.
+  // `wrong` is set to the checksum of a complete file with the wrong checksum.
   bool bring_from(const std::string& mirror, const RemoteFile& file, std::string& wrong) {
     const auto part = part_of(place(file));
     for (bool first = true;; first = false) {
@@ -170,17 +171,17 @@ class Getter {
         say(fmt::format("{}/{}: wrong checksum {}", mirror, file.name, wrong));
         return false;
       }
-      say(fmt::format("{}: what was there before is of another file: starting over", file.name));
+      say(fmt::format("{}: the partial download is of another file: starting over", file.name));
     }
   }
 
-  // A connection that breaks on the way is made again, as long as that helps.
+  // Retries a broken connection as long as each attempt yields more bytes.
   Status transfer(const std::string& mirror, const RemoteFile& file, const fs::path& part) const {
     Transfer t;
     t.url = mirror + "/" + file.name;
     t.part = part;
     t.most_bytes = file.unpacked_checksum.empty() ? file.bytes : 0;
-    t.patience = options_.patience;
+    t.timeouts = options_.timeouts;
     t.interrupted = options_.interrupted;
     if (options_.progress)
       t.progress = [&](std::uint64_t done, std::uint64_t total) {
@@ -192,7 +193,7 @@ class Getter {
       if (status || status.code() != StatusCode::kUnavailable || tries == kMostTries ||
           size_of(part) <= before)
         return status;
-      say(fmt::format("{}: {}: going on", t.url, status.message()));
+      say(fmt::format("{}: {}: retrying", t.url, status.message()));
     }
   }
 
@@ -200,7 +201,7 @@ class Getter {
     std::vector<std::string> names;
     for (const auto& f : entry_.files)
       if (!find_file(entry_, f, options_.data_dir)) names.push_back(f.name);
-    const auto advice = fmt::format("place {} in {}, or name a mirror with --mirror", fmt::join(names, ", "),
+    const auto advice = fmt::format("place {} in {}, or give a mirror with --mirror", fmt::join(names, ", "),
                                     place(file).parent_path().string());
     if (wrong.empty()) return fmt::format("{} cannot be fetched: {}", entry_.name, advice);
     return fmt::format("{}: no mirror has the right {}: expected {}, found {}; {}", entry_.name, file.name,
@@ -229,14 +230,14 @@ class Getter {
     discard(archive);
   }
 
-  // Thousands of small files: one call for all of them.
+  // One call for thousands of small files.
   static void sync_all(const fs::path& folder) {
     const UniqueFd fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     if (!fd || ::syncfs(fd.get()) != 0)
       throw Failure(kFailed, fmt::format("{} cannot be written: {}", folder.string(), std::strerror(errno)));
   }
 
-  // A damaged copy makes room; what the user has put beside it is not ours to remove.
+  // Removes a damaged copy, but keeps files that the user has added to it.
   void set_aside_old() const {
     std::error_code ignored;
     if (const auto old = read_manifest(folder_)) {
@@ -247,7 +248,7 @@ class Getter {
     if (!fs::exists(folder_, ignored) || fs::is_empty(folder_, ignored)) return;
     const auto aside = folder_.string() + ".old";
     rename_to(folder_, aside);
-    say(fmt::format("what else was in {} is now in {}", folder_.string(), aside));
+    say(fmt::format("other files of {} were moved to {}", folder_.string(), aside));
   }
 
   static void remove_empty(const fs::path& folder) {
@@ -269,7 +270,7 @@ class Getter {
 }  // namespace
 
 GetResult get(const Entry& entry, const GetOptions& options) {
-  CAPSTAN_CHECK(entry.kind == Kind::kFiles || entry.kind == Kind::kArchive, "a dataset that can be fetched");
+  CAPSTAN_CHECK(entry.kind == Kind::kFiles || entry.kind == Kind::kArchive, "the dataset can be downloaded");
   return Getter(entry, options).run();
 }
 

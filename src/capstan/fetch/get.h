@@ -12,23 +12,23 @@ namespace capstan::fetch {
 
 struct GetOptions {
   std::filesystem::path data_dir = "data";
-  std::string mirror;  // a URL or a folder, instead of the catalogue's; empty: those
-  Patience patience;
+  std::string mirror;  // a URL or a folder; empty: the catalogue's mirrors
+  Timeouts timeouts;
   std::function<void(const std::string& line)> say;
   std::function<void(const std::string& file, std::uint64_t done, std::uint64_t total)> progress;
   std::function<bool()> interrupted;
 };
 
 struct GetResult {
-  bool fetched = false;  // else it was there already, and whole
+  bool fetched = false;  // false: it was already complete
   std::filesystem::path folder;
 };
 
-// Brings a dataset of files or of an archive into the folder of its name: what is there and as published
-// stays, what has come in part goes on, each file appears only when it is whole and an archive's folder only
-// when all of it is on disk. Throws UserError where the folder or the mirror cannot be meant, Failure where
-// nobody has the files, the disk is full, another process is at it, or the user interrupts; what has come
-// stays then. Not thread-safe; two processes may try at once.
+// Downloads a dataset of files or of an archive into the folder with its name. Files that are as published
+// stay, partial downloads are resumed; a file appears under its name only when it is complete, an archive's
+// folder only when all of it is on disk. Throws UserError for a wrong folder or mirror; Failure if no mirror
+// has the files, the disk is full, another process works on the dataset, or the user interrupts. Partial
+// downloads are then kept. Not thread-safe; several processes may call it at once.
 GetResult get(const Entry& entry, const GetOptions& options);
 
 }  // namespace capstan::fetch

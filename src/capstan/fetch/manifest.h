@@ -8,8 +8,8 @@
 
 namespace capstan::fetch {
 
-// What was unpacked into a folder, kept there as a text file: a line per file with its SHA-256, its size in
-// bytes and its path.
+// The list of files unpacked into a folder, stored there as text: one line per file with SHA-256, size in
+// bytes and path.
 struct Manifest {
   struct File {
     std::string path;  // below the folder
@@ -23,9 +23,9 @@ struct Manifest {
 
 inline constexpr const char* kManifestName = ".capstan-manifest";
 
-// Throws Failure where it cannot be written.
+// Throws Failure if it cannot be written.
 void write_manifest(const std::filesystem::path& folder, const Manifest& manifest);
-// None where there is none, or what is there is none.
+// No value if the manifest is missing or invalid.
 std::optional<Manifest> read_manifest(const std::filesystem::path& folder);
 
 // One line for each file that is missing or has changed. Reads all of them.

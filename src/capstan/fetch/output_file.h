@@ -11,20 +11,20 @@
 
 namespace capstan::fetch {
 
-// A file that grows. Nothing throws: writes happen in callbacks of C libraries, and whoever called those
-// throws error() afterwards. Not thread-safe.
+// A file to append to. Its functions do not throw, because they run in callbacks of C libraries; the caller
+// of the library calls throw_error() afterwards. Not thread-safe.
 class OutputFile {
  public:
   enum class Open { kContinue, kFresh };
 
-  // kContinue: at the end of what is there. kFresh: the file must not be there.
+  // kContinue: appends to an existing file. kFresh: the file must not exist.
   OutputFile(std::filesystem::path path, Open how);
 
   std::uint64_t size() const { return size_; }
   bool write(std::span<const std::byte> bytes);
-  bool start_over();  // forgets what is there
+  bool start_over();  // truncates
   bool sync();        // to disk, and closes
-  // What went wrong first; no mirror mends a full disk.
+  // The first error; another mirror cannot fix a full disk.
   const std::optional<std::string>& error() const { return error_; }
   void throw_error() const {
     if (error_) throw Failure(kFailed, *error_);
@@ -39,7 +39,7 @@ class OutputFile {
   std::optional<std::string> error_;
 };
 
-// A folder's entries to disk; where that fails, the next crash may lose a name, no more.
+// Syncs a folder's entries to disk. Errors are ignored: a later crash could then lose a new name only.
 void sync_folder(const std::filesystem::path& folder);
 
 }  // namespace capstan::fetch

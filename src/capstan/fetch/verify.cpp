@@ -32,7 +32,7 @@ Verdict verify_files(const Entry& entry, const fs::path& data_dir) {
     }
     ++verdict.files;
     if (!is_as_published(*path, file))
-      verdict.problems.push_back(fmt::format("{} is not what was published", path->string()));
+      verdict.problems.push_back(fmt::format("{} differs from the published file", path->string()));
   }
   return verdict;
 }
@@ -45,14 +45,14 @@ Verdict verify_unpacked(const Entry& entry, const fs::path& data_dir) {
     case Presence::kPartial:
       return {0, {fmt::format("{} is missing: its archive is not unpacked", folder.string())}};
     case Presence::kForeign:
-      return {0,
-              {fmt::format("{} was not made by capstan data get, so there is nothing to compare it with",
-                           folder.string())}};
+      return {
+          0,
+          {fmt::format("{} was not created by capstan data get, so it cannot be verified", folder.string())}};
     case Presence::kThere:
       break;
   }
   const auto manifest = read_manifest(folder);
-  CAPSTAN_CHECK(manifest, "a manifest where a dataset is there");
+  CAPSTAN_CHECK(manifest, "a complete dataset has a manifest");
   return {manifest->files.size(), compare(folder, *manifest)};
 }
 

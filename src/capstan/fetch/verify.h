@@ -9,33 +9,32 @@
 
 namespace capstan::fetch {
 
-// Where a dataset lies: the folder of its name below `data_dir`. Its files are downloaded there, an archive
-// beside it.
+// A dataset's folder below `data_dir`. Its files are downloaded into it, an archive beside it.
 std::filesystem::path folder_of(const Entry& entry, const std::filesystem::path& data_dir);
 std::filesystem::path place_of(const Entry& entry, const RemoteFile& file,
                                const std::filesystem::path& data_dir);
-// The file, or what a .gz holds under its name without that, which readers take first.
+// The file, or its unpacked version without .gz, which readers prefer.
 std::optional<std::filesystem::path> find_file(const Entry& entry, const RemoteFile& file,
                                                const std::filesystem::path& data_dir);
-// What has come of a file that is not whole yet.
+// The partial download of a file.
 std::filesystem::path part_of(const std::filesystem::path& file);
 
 enum class Presence {
   kAbsent,
   kPartial,  // some files, or a part of one
   kThere,
-  kForeign,  // something is there that get() did not put there
+  kForeign,  // a folder that get() did not create
 };
-// By names alone: quick, and no proof.
+// By file names only: fast, without verification.
 Presence presence(const Entry& entry, const std::filesystem::path& data_dir);
 
-// Whether a file is the one that was published. Without a published checksum any file is. Throws Failure
-// where it cannot be read.
+// Whether a file has the published checksum; always true if none is published. Throws Failure if the file
+// cannot be read.
 bool is_as_published(const std::filesystem::path& path, const RemoteFile& file);
 
 struct Verdict {
-  std::size_t files = 0;              // that were compared
-  std::vector<std::string> problems;  // a line each; none: all is well
+  std::size_t files = 0;              // compared
+  std::vector<std::string> problems;  // one line each
 };
 // Reads every file of a dataset of files or of an unpacked archive.
 Verdict verify(const Entry& entry, const std::filesystem::path& data_dir);

@@ -4,9 +4,9 @@
 
 namespace capstan::kernels {
 
-// Corrects a gradient g that was computed on the weights `base` for the weights w, which have moved since:
-// out = g + strength·g²·(w - base). The arrays are equally long; `out` overlaps none. An element's result
-// does not depend on its position. Thread-safe.
+// out = g + strength·g²·(w - base): corrects a gradient g that was computed on the weights `base` for the
+// current weights w. The arrays are equally long; `out` overlaps none. An element's result does not depend on
+// its position. Thread-safe.
 void compensate(float strength, std::span<const float> gradient, const float* weights, const float* base,
                 float* out);
 

@@ -5,12 +5,12 @@
 
 namespace capstan::kernels {
 
-// How a store reaches memory: through this core's cache, or past it. Streaming saves reading the old
-// contents of the destination first, and pays where the destination is large and read next by another core.
+// Whether stores go through this core's cache or bypass it. Streaming stores do not read the old contents of
+// the destination first; they are faster where the destination is large and another core reads it next.
 enum class Stores { kCached, kStreaming };
 
-// Copies `from` to the start of `to`, which is at least as long and does not overlap. When it returns, the
-// copy is ordered before whatever the thread stores or sends next.
+// Copies `from` to the start of `to`, which is at least as long and does not overlap. The copy is ordered
+// before every later store or send of the calling thread.
 void copy(std::span<const float> from, std::span<float> to, Stores stores);
 
 // Sets every element; large arrays by streaming stores.

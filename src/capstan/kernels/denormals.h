@@ -2,8 +2,8 @@
 
 namespace capstan::kernels {
 
-// From now on, this thread reads and writes denormal numbers as zero. They would slow an optimizer pass
-// several times over, and decaying momentum of idle weights produces them by the million.
+// From now on, the calling thread reads and writes denormal numbers as zero. Denormals slow an optimizer pass
+// down several times, and the decaying momentum of weights without gradients produces millions of them.
 void flush_denormals_on_this_thread();
 
 }  // namespace capstan::kernels

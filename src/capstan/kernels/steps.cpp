@@ -88,7 +88,7 @@ struct AdagradOp {
 template <bool kMomentum, bool kCentered>
 struct RmsPropOp {
   RmsPropStep s;
-  // `rest` is the buffer, then the mean, as far as they exist.
+  // `rest`: the momentum buffer, then the mean, where used.
   template <class... Floats>
   HWY_INLINE void operator()(Tag d, const float* g, float* w, float* v, Floats*... rest) const {
     const V old = hn::LoadU(d, w);
@@ -159,7 +159,7 @@ namespace capstan::kernels {
 namespace {
 
 void check_lengths(std::span<const float> gradient, std::span<float> weights) {
-  CAPSTAN_CHECK(gradient.size() == weights.size(), "a gradient as long as the weights");
+  CAPSTAN_CHECK(gradient.size() == weights.size(), "the gradient is as long as the weights");
 }
 
 }  // namespace

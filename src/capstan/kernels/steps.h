@@ -4,9 +4,9 @@
 
 namespace capstan::kernels {
 
-// Fused optimizer steps: one pass reads a gradient, and reads and writes weights and state, which are as long
-// as the gradient and overlap nothing. PyTorch's rules, element by element; an element's result does not
-// depend on its position. Thread-safe.
+// Fused optimizer steps by PyTorch's rules: one pass reads the gradient and updates weights and state. All
+// arrays have the gradient's length and do not overlap. An element's result does not depend on its position.
+// Thread-safe.
 //
 // Scalars are computed by the caller in double and rounded once. "g" below is the gradient.
 
@@ -28,8 +28,8 @@ void sgd_step(const SgdStep& step, std::span<const float> gradient, std::span<fl
 struct MomentumStep {
   float lr;
   float weight_decay;
-  float momentum;   // 0 in the very first step
-  float intake;     // 1 - dampening; 1 in the very first step
+  float momentum;   // 0 in the first step
+  float intake;     // 1 - dampening; 1 in the first step
   float lookahead;  // the momentum, also in the first step
   bool nesterov;
 };

@@ -23,7 +23,7 @@ HWY_INLINE void store_back(float* to, const float* from, std::size_t bytes) {
 }
 HWY_INLINE void store_back(const float*, const float*, std::size_t) {}
 
-// The elements after the last whole vector, by way of padded copies.
+// Processes the elements after the last whole vector in padded copies.
 template <class Op, std::size_t... K, class... Floats>
 HWY_INLINE void run_tail(std::size_t count, Op op, std::index_sequence<K...>, Floats*... arrays) {
   struct Padded {
@@ -36,9 +36,9 @@ HWY_INLINE void run_tail(std::size_t count, Op op, std::index_sequence<K...>, Fl
   (store_back(arrays, copies[K].lanes, bytes), ...);
 }
 
-// Runs op(tag, arrays...) on one whole vector of each array at a time; op writes to none but the same place
-// of those that are not const. The last elements take the same path as a padded vector, so an element's
-// result does not depend on its position.
+// Runs op(tag, arrays...) on one vector of each array at a time; op writes only to the vectors of non-const
+// arrays. The last elements are processed as a padded vector, so an element's result does not depend on its
+// position.
 template <class Op, class... Floats>
 HWY_INLINE void for_each_vector(std::size_t count, Op op, Floats* HWY_RESTRICT... arrays) {
   const Tag d;

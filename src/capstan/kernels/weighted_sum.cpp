@@ -14,7 +14,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace capstan::kernels::HWY_NAMESPACE {
 
-// Adds K terms at once, so that as many streams are read from memory side by side.
+// Adds K terms at once, so that K streams are read from memory in parallel.
 template <std::size_t K, bool kFirst>
 struct Sum {
   float factor[K];

@@ -5,7 +5,7 @@
 
 namespace capstan::layouts {
 
-// One function per family, in files of the families' names.
+// Each adds the tensors of one family's network; defined in FAMILY_layout.cpp.
 void add_resnet(TensorTable& table, const NetworkInfo& network, std::int64_t channels, std::int64_t classes);
 void add_vgg(TensorTable& table, const NetworkInfo& network, std::int64_t channels, std::int64_t classes);
 void add_googlenet(TensorTable& table, const NetworkInfo& network, std::int64_t channels,

@@ -19,7 +19,7 @@ void add_mobilenet(TensorTable& table, std::int64_t channels, std::int64_t class
         table.conv_norm(feature("conv.0.0"), feature("conv.0.1"), in, hidden, 1);
         part = 1;
       }
-      // One filter for each channel.
+      // Depthwise convolution: one filter per channel.
       table.conv_norm(feature(fmt::format("conv.{}.0", part)), feature(fmt::format("conv.{}.1", part)), 1,
                       hidden, 3);
       table.conv_norm(feature(fmt::format("conv.{}", part + 1)), feature(fmt::format("conv.{}", part + 2)),

@@ -42,7 +42,7 @@ FlatLayout bytes_layout(const std::string& name) {
   const auto [end, error] = std::from_chars(first, last, bytes);
   if (error != std::errc{} || end != last || bytes <= 0 || bytes % 4 != 0) {
     throw UserError(
-        fmt::format("network '{}': N in bytes:N is a positive multiple of 4, such as bytes:4096", name));
+        fmt::format("network '{}': N in bytes:N must be a positive multiple of 4, such as bytes:4096", name));
   }
   return FlatLayout({{"bytes", {bytes / 4}}});
 }

@@ -37,7 +37,7 @@ ResNetRecipe resnet_recipe(std::string_view name) {
       recipe.blocks = {3, 8, 36, 3};
       break;
     default:  // three stages of n blocks of two: 6n + 2 layers
-      CAPSTAN_CHECK(layers % 6 == 2, "a known ResNet");
+      CAPSTAN_CHECK(layers % 6 == 2, "the ResNet has 6n + 2 layers");
       recipe.blocks.assign(3, (layers - 2) / 6);
       recipe.small_images = recipe.padded_shortcuts = true;
       recipe.width = 16;
@@ -65,7 +65,7 @@ VggRecipe vgg_recipe(std::string_view name) {
       recipe.convolutions = {2, 2, 4, 4, 4};
       break;
     default:
-      CAPSTAN_CHECK(false, "a known VGG");
+      CAPSTAN_CHECK(false, "the VGG has 11, 13, 16 or 19 layers");
   }
   return recipe;
 }

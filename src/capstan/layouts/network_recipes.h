@@ -7,13 +7,13 @@
 
 namespace capstan::layouts {
 
-// What the members of a family differ in. `name` is one of networks().
+// Parameters that distinguish the networks of a family. `name` is one of networks().
 
 struct ResNetRecipe {
-  std::vector<int> blocks;  // of each stage
+  std::vector<int> blocks;  // per stage
   bool bottleneck = false;
-  bool small_images = false;      // a 3x3 convolution at the beginning and no pool
-  bool padded_shortcuts = false;  // without parameters, where the shape changes
+  bool small_images = false;      // 3x3 stem, no max pooling
+  bool padded_shortcuts = false;  // zero-padded, without parameters, where the shape changes
   std::int64_t width = 64;        // channels of the first stage; each stage doubles them
 
   std::int64_t expansion() const { return bottleneck ? 4 : 1; }
@@ -21,7 +21,7 @@ struct ResNetRecipe {
 ResNetRecipe resnet_recipe(std::string_view name);
 
 struct VggRecipe {
-  std::array<int, 5> convolutions;  // of each stage
+  std::array<int, 5> convolutions;  // per stage
   bool norm = false;
   bool small_images = false;  // 512 inputs and hidden units instead of 25,088 and 4096
 
@@ -29,7 +29,7 @@ struct VggRecipe {
 };
 VggRecipe vgg_recipe(std::string_view name);
 
-// One module of GoogLeNet: channels of its parts.
+// One module of GoogLeNet: the channels of its branches.
 struct InceptionModule {
   const char* name;
   std::int64_t in, one, three_reduced, three, five_reduced, five, pooled;
@@ -45,14 +45,14 @@ inline constexpr InceptionModule kGoogLeNetModules[] = {
 };
 
 // DenseNet-121.
-inline constexpr int kDenseNetLayers[] = {6, 12, 24, 16};  // of each block
+inline constexpr int kDenseNetLayers[] = {6, 12, 24, 16};  // per block
 inline constexpr std::int64_t kDenseNetGrowth = 32;
 
-// Rows of MobileNet v2's blocks.
+// One row of MobileNet v2's table of blocks.
 struct MobileNetRow {
   std::int64_t expansion, channels;
   int repeats;
-  std::int64_t stride;  // of the first one
+  std::int64_t stride;  // of the first block
 };
 inline constexpr MobileNetRow kMobileNetRows[] = {{1, 16, 1, 1}, {6, 24, 2, 2},  {6, 32, 3, 2}, {6, 64, 4, 2},
                                                   {6, 96, 3, 1}, {6, 160, 3, 2}, {6, 320, 1, 1}};

@@ -91,8 +91,8 @@ void check_input(const NetworkInfo& network, const ImageSize& size) {
 void check_batch(const NetworkInfo& network, const ImageSize& size, std::uint64_t batch) {
   if (batch > 1 || std::max(size.height, size.width) >= network.alone_side) return;
   throw UserError(
-      fmt::format("{} cannot be trained on {} images one at a time, where its batch norm sees single values: "
-                  "--batch-size must be at least 2",
+      fmt::format("{} cannot be trained on single images of {}: its batch norm needs more than one value per "
+                  "channel; --batch-size must be at least 2",
                   network.name, size_text(size)));
 }
 

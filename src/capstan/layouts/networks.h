@@ -16,31 +16,31 @@ struct ImageSize {
   friend bool operator==(const ImageSize&, const ImageSize&) = default;
 };
 
-// What is known about a network without making it.
+// Properties of a network that are known without building it.
 struct NetworkInfo {
   std::string_view name;
   Family family;
-  ImageSize input;       // what it was made for
-  std::int64_t classes;  // of the data it was made for
+  ImageSize input;       // nominal
+  std::int64_t classes;  // nominal
   std::string_view summary;
-  // Images of at least this height and width pass through it. lenet takes its own input only; all others
-  // take any number of channels, since only the first layer depends on it.
+  // The smallest accepted height and width. lenet accepts its nominal input only; all others accept any
+  // number of channels, since only the first layer depends on it.
   std::int64_t least_side;
-  // From this height or width on, each batch norm sees more than one value of a channel in a single image;
-  // below, a batch of one image has no variance. 0 where that holds for every image.
+  // With at least this height or width, every batch norm gets more than one value per channel from a single
+  // image; below it, a batch of one image has no variance. 0 where any size will do.
   std::int64_t alone_side;
 };
 
-// Every network, in the order in which people look for them.
+// Every network, in the order of the listing.
 std::span<const NetworkInfo> networks();
 
-// Dashes and underscores are the same; torchvision's spellings are known. Throws UserError with the nearest
-// right name for an unknown one.
+// Accepts underscores for dashes, as in torchvision's names. Throws UserError for an unknown name, with the
+// nearest known one.
 const NetworkInfo& find_network(std::string_view name);
 
-// Throws UserError where images of this size do not pass through the network.
+// Throws UserError if the network does not accept images of this size.
 void check_input(const NetworkInfo& network, const ImageSize& size);
-// Throws UserError where batches of this many such images cannot train it.
+// Throws UserError if the network cannot be trained on batches of this many images of this size.
 void check_batch(const NetworkInfo& network, const ImageSize& size, std::uint64_t batch);
 
 // "3x224x224".

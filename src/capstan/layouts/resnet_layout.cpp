@@ -21,7 +21,7 @@ void add_resnet(TensorTable& table, const NetworkInfo& network, std::int64_t cha
         table.conv_norm(at + ".conv1", at + ".bn1", in, width, 3);
         table.conv_norm(at + ".conv2", at + ".bn2", width, width, 3);
       }
-      // Where the shape changes, and only there, the shortcut may have a convolution of its own.
+      // Only where the shape changes can the shortcut have a convolution.
       if (in != out && !recipe.padded_shortcuts)
         table.conv_norm(at + ".downsample.0", at + ".downsample.1", in, out, 1);
       in = out;

@@ -7,13 +7,13 @@
 
 namespace capstan::layouts {
 
-// Names and shapes, each list in the network's own order.
+// Names and shapes, in the order in which the network registers them.
 struct NetworkTensors {
   std::vector<TensorShape> parameters;
   std::vector<TensorShape> buffers;
 };
 
-// Writes the tensors of layers down, one layer after the other.
+// Collects the tensors of a network, layer by layer.
 class TensorTable {
  public:
   void conv(const std::string& name, std::int64_t in, std::int64_t out, std::int64_t height,
@@ -37,7 +37,7 @@ class TensorTable {
     conv(conv_name, in, out, size, size);
     norm(norm_name, out);
   }
-  // The same as one module, `conv` and `bn` in it.
+  // The same as one module with the children `conv` and `bn`.
   void unit(const std::string& name, std::int64_t in, std::int64_t out, std::int64_t height,
             std::int64_t width) {
     conv(name + ".conv", in, out, height, width);

@@ -4,7 +4,7 @@
 
 namespace capstan::metrics {
 
-// What this process has used, from the kernel's own books. Thread-safe.
+// Resources this process has used, as the kernel reports them. Thread-safe.
 struct ProcessUsage {
   std::uint64_t private_bytes = 0;  // resident memory without shared segments
   double cpu_seconds = 0;           // user and system, all threads

@@ -27,7 +27,7 @@ std::filesystem::path fresh_folder(const std::string& name) {
 
 }  // namespace
 
-RunFolder::RunFolder(const std::filesystem::path& folder, const std::string& name, bool goes_on) {
+RunFolder::RunFolder(const std::filesystem::path& folder, const std::string& name, bool resumes) {
   try {
     if (folder.empty()) {
       path_ = fresh_folder(name);
@@ -37,11 +37,12 @@ RunFolder::RunFolder(const std::filesystem::path& folder, const std::string& nam
     }
   } catch (const std::filesystem::filesystem_error& error) {
     throw UserError(
-        fmt::format("cannot make the run folder {}: {}", error.path1().string(), error.code().message()));
+        fmt::format("cannot create the run folder {}: {}", error.path1().string(), error.code().message()));
   }
-  if (!goes_on && std::filesystem::exists(path_ / kMetrics)) {
+  if (!resumes && std::filesystem::exists(path_ / kMetrics)) {
     throw UserError(
-        fmt::format("{} holds a run already: choose another --train-dir, or --resume auto", path_.string()));
+        fmt::format("{} holds a run already: choose another --train-dir, or continue it with --resume auto",
+                    path_.string()));
   }
   metrics_.open(path_ / kMetrics, std::ios::app);
   if (!metrics_) throw UserError(fmt::format("cannot write {}", (path_ / kMetrics).string()));

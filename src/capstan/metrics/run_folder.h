@@ -6,19 +6,19 @@
 
 namespace capstan::metrics {
 
-// What a run leaves behind: one folder with its configuration, what it ran on, its measurements line by
-// line, and its weights. Not thread-safe.
+// The output folder of a run: its configuration, a description of the machine, metrics.jsonl and the weights.
+// Not thread-safe.
 class RunFolder {
  public:
-  // Makes `folder`, or `runs/<time>-<name>` where it is empty. Throws UserError where it cannot be made or
-  // holds a run already: nothing is overwritten. With `goes_on` the run in it is continued.
-  RunFolder(const std::filesystem::path& folder, const std::string& name, bool goes_on = false);
+  // Creates `folder`, or `runs/<time>-<name>` if `folder` is empty. Throws UserError if the folder cannot be
+  // created or already contains a run, unless `resumes`: nothing is overwritten.
+  RunFolder(const std::filesystem::path& folder, const std::string& name, bool resumes = false);
 
   const std::filesystem::path& path() const { return path_; }
   // Throws UserError where the file cannot be written, for example on a full disk.
   void write(const std::string& file, const std::string& text) const;
-  // Adds one line to metrics.jsonl. Where that fails, so does every later call: a run is worth more than its
-  // record.
+  // Adds one line to metrics.jsonl. A failure does not stop the run: all later lines are dropped, and
+  // is_complete() is false.
   void append(const std::string& json_line);
   bool is_complete() const { return metrics_.good(); }  // every line was written
 

@@ -21,7 +21,7 @@ class AlexNet final : public Network {
         dropout_(dropout(options.dropout.value_or(0.5))) {}
 
   at::Tensor forward(const at::Tensor& images) override {
-    // Rectifying after pooling gives the same, on a quarter of the elements.
+    // ReLU after max pooling gives the same result on a quarter of the elements.
     auto x = rectified(at::max_pool2d(conv1_(images), 3, 2));
     x = rectified(at::max_pool2d(conv2_(x), 3, 2));
     x = rectified(conv3_(x));

@@ -33,7 +33,7 @@ at::Tensor tensor_in(const FlatLayout& layout, std::size_t tensor, float* flat) 
 }
 
 void bind_parameters(Model& model, const FlatLayout& layout, const float* weights) {
-  CAPSTAN_CHECK(layout_of(model).difference(layout).empty(), "the layout of this model");
+  CAPSTAN_CHECK(layout_of(model).difference(layout).empty(), "the layout is that of the model");
   for (std::size_t i = 0; i < model.parameters().size(); ++i) {
     // libtorch has no read-only tensors; forward and backward only read parameters.
     model.parameters()[i].tensor.set_data(tensor_in(layout, i, const_cast<float*>(weights)));
@@ -45,8 +45,8 @@ void unbind_parameters(Model& model) {
 }
 
 void copy_parameters_out(const Model& model, const FlatLayout& layout, std::span<float> flat) {
-  CAPSTAN_CHECK(layout_of(model).difference(layout).empty(), "the layout of this model");
-  CAPSTAN_CHECK(flat.size() == layout.size(), "an array for the whole layout");
+  CAPSTAN_CHECK(layout_of(model).difference(layout).empty(), "the layout is that of the model");
+  CAPSTAN_CHECK(flat.size() == layout.size(), "the array has the layout's size");
   at::NoGradGuard no_grad;
   std::fill(flat.begin(), flat.end(), 0.0f);
   for (std::size_t i = 0; i < model.parameters().size(); ++i) {

@@ -33,7 +33,7 @@ void copy_buffers_in(Model& model, std::span<const float> flat) {
   if (flat.empty()) return;
   const at::NoGradGuard no_grad;
   const auto layout = buffer_layout_of(model);
-  CAPSTAN_CHECK(flat.size() == layout.size(), "the buffers of this model");
+  CAPSTAN_CHECK(flat.size() == layout.size(), "the array has the size of the model's buffers");
   for (std::size_t i = 0; i < model.buffers().size(); ++i)
     model.buffers()[i].tensor.copy_(view(layout, i, const_cast<float*>(flat.data())));
 }

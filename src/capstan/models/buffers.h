@@ -12,7 +12,7 @@ namespace capstan::models {
 
 FlatLayout buffer_layout_of(const Model& model);
 std::vector<float> copy_buffers_out(const Model& model);
-// `flat` is by buffer_layout_of(); an empty one changes nothing.
+// `flat` is laid out by buffer_layout_of(); an empty one changes nothing.
 void copy_buffers_in(Model& model, std::span<const float> flat);
 
 }  // namespace capstan::models

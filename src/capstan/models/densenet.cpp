@@ -50,7 +50,7 @@ class DenseNet final : public Network {
   }
 
   at::Tensor forward(const at::Tensor& images) override {
-    // Rectifying after pooling gives the same, on a quarter of the elements.
+    // ReLU after max pooling gives the same result on a quarter of the elements.
     auto x = rectified(at::max_pool2d(stem_norm_(stem_(images)), 3, 2, 1));
     for (std::size_t block = 0; block < blocks_.size(); ++block) {
       std::vector<at::Tensor> features = {x};

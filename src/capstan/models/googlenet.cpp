@@ -12,7 +12,7 @@
 namespace capstan::models {
 namespace {
 
-// torchvision draws from a normal distribution cut at ±2, which at this deviation cuts nothing.
+// torchvision uses a normal distribution truncated at ±2, which has no effect at this deviation.
 constexpr Initializer kInitializer{Initializer::Kind::kNormal, 0.01};
 constexpr double kEps = 0.001;
 constexpr double kAuxiliaryWeight = 0.3;
@@ -86,7 +86,7 @@ class GoogLeNet final : public Network {
             unit(at + ".branch2.0", m.in, m.three_reduced, same(1)),
             unit(at + ".branch2.1", m.three_reduced, m.three, same(3)),
             unit(at + ".branch3.0", m.in, m.five_reduced, same(1)),
-            // torchvision has 3x3 here where the paper has 5x5.
+            // torchvision has 3x3 here, the paper 5x5.
             unit(at + ".branch3.1", m.five_reduced, m.five, same(3)),
             unit(at + ".branch4.1", m.in, m.pooled, same(1))};
   }
@@ -96,7 +96,7 @@ class GoogLeNet final : public Network {
             linear(at + ".fc2", 1024, options.classes, kInitializer), dropout(options.dropout.value_or(0.7))};
   }
 
-  // Calls visit(head, its input) where an auxiliary head sits.
+  // Calls visit(head, its input) for each auxiliary head.
   template <class Visit>
   at::Tensor run(const at::Tensor& images, const Visit& visit) const {
     auto x = pooled(conv1_(images), 3);

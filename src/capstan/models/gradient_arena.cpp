@@ -11,7 +11,7 @@ namespace capstan::models {
 
 GradientArena::GradientArena(Model& model, const FlatLayout& layout, std::span<float> gradients)
     : model_(model), layout_(layout), in_place_(layout.tensors().size()) {
-  CAPSTAN_CHECK(layout_of(model).difference(layout).empty(), "the layout of this model");
+  CAPSTAN_CHECK(layout_of(model).difference(layout).empty(), "the layout is that of the model");
   redirect(gradients);
   for (std::size_t i = 0; i < model_.parameters().size(); ++i) {
     hooks_.push_back(model_.parameters()[i].tensor.register_hook(
@@ -27,7 +27,7 @@ GradientArena::~GradientArena() {
 }
 
 void GradientArena::redirect(std::span<float> gradients) {
-  CAPSTAN_CHECK(gradients.size() == layout_.size(), "an array for the whole layout");
+  CAPSTAN_CHECK(gradients.size() == layout_.size(), "the array has the layout's size");
   gradients_ = gradients;
   for (std::size_t i = 0; i < layout_.tensors().size(); ++i) {
     const auto gap = layout_.range(i).end;
@@ -59,8 +59,8 @@ at::Tensor GradientArena::take(std::size_t tensor, const at::Tensor& gradient) {
   }
   in_place_[tensor] = true;
   if (ready_) ready_(tensor);
-  // Handed on, the view itself becomes the parameter's grad: nobody else holds it and its strides are the
-  // parameter's, so autograd takes it as it is instead of making a second copy.
+  // The view itself becomes the parameter's grad: it has no other owner and the parameter's strides, so
+  // autograd does not copy it.
   return place;
 }
 

@@ -10,10 +10,10 @@
 
 namespace capstan::models {
 
-// Brings each gradient into its place in one flat array, in the order of the weights (arena.h), while
-// backward still runs. From construction to destruction the model's gradients belong to the arena: nothing
-// accumulates. Model and array must outlive it. Not thread-safe; on_ready is called by the thread that runs
-// backward, and must not throw.
+// Copies each gradient to its offset in one flat array (arena.h) while the backward pass still runs. From
+// construction to destruction the model's gradients belong to the arena: nothing accumulates. Model and array
+// must outlive the arena. Not thread-safe; on_ready is called by the thread that runs the backward pass, and
+// must not throw.
 class GradientArena {
  public:
   // `gradients` has layout.size() elements; its gaps are set to zero once and never written again.
@@ -25,14 +25,14 @@ class GradientArena {
   const FlatLayout& layout() const { return layout_; }
   std::span<float> gradients() const { return gradients_; }
 
-  // Called with a tensor's index as soon as its gradient is in place; empty for nobody.
+  // Called with a tensor's index as soon as its gradient is in place; may be empty.
   void on_ready(std::function<void(std::size_t tensor)> callback) { ready_ = std::move(callback); }
 
-  // Gradients go to another array of the same size from now on. Not between begin() and finish().
+  // From now on gradients are written to another array of the same size. Not between begin() and finish().
   void redirect(std::span<float> gradients);
 
-  // Around each backward pass. finish() sets to zero, and announces, every tensor that got no gradient in
-  // between, so that after it the array is exactly this pass's gradient.
+  // Called before and after each backward pass. finish() sets every tensor without a gradient to zero and
+  // reports it to on_ready, so that the array is exactly the gradient of this pass.
   void begin();
   void finish();
 

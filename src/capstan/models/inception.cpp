@@ -12,7 +12,7 @@
 namespace capstan::models {
 namespace {
 
-// torchvision draws from a normal distribution cut at ±2, which at this deviation cuts nothing.
+// torchvision uses a normal distribution truncated at ±2, which has no effect at this deviation.
 constexpr Initializer kInitializer{Initializer::Kind::kNormal, 0.1};
 constexpr Initializer kAuxiliaryInitializer{Initializer::Kind::kNormal, 0.001};
 constexpr double kEps = 0.001;
@@ -22,7 +22,7 @@ struct Unit : ConvNorm {
   at::Tensor operator()(const at::Tensor& x) const { return rectified(ConvNorm::operator()(x)); }
 };
 
-// Units one after the other.
+// Units in sequence.
 struct Chain {
   std::vector<Unit> units;
 
@@ -32,10 +32,10 @@ struct Chain {
   }
 };
 
-// Branches side by side, and what is pooled: averaged and projected, or the maximum at stride 2.
+// Parallel branches and a pooling branch: average pooling with a projection, or max pooling with stride 2.
 struct Module {
   std::vector<Chain> branches;
-  std::vector<std::vector<Unit>> tips;  // of a branch that ends in two; empty for the others
+  std::vector<std::vector<Unit>> tips;  // the two ends of a branch that splits; empty for other branches
   std::optional<Unit> projection;
 
   at::Tensor operator()(const at::Tensor& x) const {
@@ -157,7 +157,7 @@ class Inception final : public Network {
     return m;
   }
 
-  // Up to where the auxiliary head sits, and from there.
+  // The layers up to the auxiliary head, and those after it.
   at::Tensor begin(const at::Tensor& images) const {
     auto x = stem_[2](stem_[1](stem_[0](images)));
     x = stem_[4](stem_[3](at::max_pool2d(x, 3, 2)));

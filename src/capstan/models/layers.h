@@ -7,10 +7,10 @@
 
 namespace capstan::models {
 
-// The layers that networks are made of. Each holds handles of tensors that its network owns; Network makes
-// them. Calling one is a piece of a forward pass. Inputs are channels-last in memory, and so are outputs.
+// The layers of networks. Each holds handles of tensors that its network owns; Network creates them. Calling
+// a layer runs its part of a forward pass. Inputs and outputs are channels-last in memory.
 
-// The window of a convolution.
+// The kernel of a convolution.
 struct Kernel {
   std::array<std::int64_t, 2> size;  // height, width
   std::int64_t stride = 1;
@@ -18,7 +18,7 @@ struct Kernel {
   std::int64_t groups = 1;
 };
 
-// With as much padding as keeps an image's size at stride 1, the last with none.
+// same and oblong: padded so that stride 1 keeps an image's size. valid: without padding.
 constexpr Kernel same(std::int64_t size, std::int64_t stride = 1) {
   return {{size, size}, stride, {size / 2, size / 2}};
 }
@@ -37,10 +37,9 @@ struct Conv {
   at::Tensor operator()(const at::Tensor& x) const;
 };
 
-// In training mode it normalises by the batch's statistics and follows them with its running ones, which
-// it uses in evaluation mode. A batch with one value per channel has no variance (PyTorch refuses it): it
-// is normalised by the running statistics and leaves them as they are, so that a last batch of one sample
-// does no harm.
+// In training mode it normalises by the batch's statistics and updates the running ones, which it uses in
+// evaluation mode. A batch with one value per channel has no variance (PyTorch rejects it): it is normalised
+// by the running statistics and does not change them, so that a last batch of one sample does no harm.
 struct BatchNorm {
   at::Tensor weight, bias;
   at::Tensor running_mean, running_var, num_batches_tracked;
@@ -70,10 +69,10 @@ struct ConvNorm {
   at::Tensor operator()(const at::Tensor& x) const { return norm(conv(x)); }
 };
 
-// In place: what is rectified is a fresh result that its own backward pass does not need.
+// ReLU, in place: the backward pass of the layer before does not need its output.
 at::Tensor rectified(at::Tensor x);
 
-// The mean over each image, N x channels.
+// Global average pooling: the mean over each image, N x channels.
 at::Tensor averaged(const at::Tensor& x);
 
 }  // namespace capstan::models

@@ -15,8 +15,7 @@ class LeNet final : public Network {
         fc2_(linear("fc2", 500, classes, {})) {}
 
   at::Tensor forward(const at::Tensor& images) override {
-    // Rectifying after pooling gives the same values and gradients as before it, on a quarter of the
-    // elements.
+    // ReLU after max pooling gives the same values and gradients on a quarter of the elements.
     auto x = rectified(at::max_pool2d(conv1_(images), 2));
     x = rectified(at::max_pool2d(conv2_(x), 2));
     return fc2_(rectified(fc1_(x.flatten(1))));

@@ -12,7 +12,7 @@ constexpr Initializer kInitializer{Initializer::Kind::kOutputs};
 constexpr Initializer kLinearInitializer{Initializer::Kind::kNormal, 0.01, true};
 
 struct Unit : ConvNorm {
-  // Rectified, and cut at 6.
+  // ReLU6.
   at::Tensor operator()(const at::Tensor& x) const {
     auto y = ConvNorm::operator()(x);
     return at::hardtanh_(y, 0, 6);
@@ -20,7 +20,7 @@ struct Unit : ConvNorm {
 };
 
 struct Block {
-  std::vector<Unit> units;  // widens, where it does; then one filter for each channel
+  std::vector<Unit> units;  // expansion, if any; then the depthwise convolution
   ConvNorm narrow;
   bool residual;
 

@@ -17,15 +17,15 @@ class Model {
  public:
   virtual ~Model() = default;
 
-  // Images of NxCxHxW, channels-last in memory, to logits of N x classes.
+  // Maps NxCxHxW images, channels-last in memory, to N x classes logits.
   virtual at::Tensor forward(const at::Tensor& images) = 0;
 
-  // What training makes small: the mean cross-entropy and, in training mode, the weighted one of each
-  // auxiliary head. Labels are N 64-bit integers.
+  // The training objective: the mean cross-entropy and, in training mode, the weighted one of each auxiliary
+  // head. Labels are N 64-bit integers.
   virtual at::Tensor loss(const at::Tensor& images, const at::Tensor& labels);
 
-  // In the network's own order. The handles are the network's own tensors, not copies. Buffers are 32-bit
-  // floats, but for num_batches_tracked, a 64-bit integer.
+  // In the order in which the network registers them. The handles are the network's own tensors, not copies.
+  // Buffers are 32-bit floats, except num_batches_tracked, a 64-bit integer.
   virtual const std::vector<NamedTensor>& parameters() const = 0;
   virtual const std::vector<NamedTensor>& buffers() const = 0;
 

@@ -15,7 +15,7 @@ at::Tensor started(at::IntArrayRef dims, const Initializer& start) {
   const auto of_input = static_cast<double>(weight.numel() / dims[1]);
   switch (start.kind) {
     case Initializer::Kind::kUniform: {
-      // PyTorch's own steps, because the last bit depends on them: Kaiming's rule with a slope of √5.
+      // The same operations as PyTorch's, because the last bit depends on them: Kaiming uniform with a = √5.
       const double deviation = std::sqrt(2.0 / (1 + std::pow(std::sqrt(5.0), 2))) / std::sqrt(of_output);
       const double bound = std::sqrt(3.0) * deviation;
       return weight.uniform_(-bound, bound);

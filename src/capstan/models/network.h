@@ -8,21 +8,21 @@
 
 namespace capstan::models {
 
-// How a layer's weights begin.
+// How a layer's weights are initialised.
 struct Initializer {
   enum class Kind {
-    kUniform,  // ±1/√(inputs of an output): PyTorch's default
-    kInputs,   // normal, variance 2 / inputs of an output
-    kOutputs,  // normal, variance 2 / outputs of an input
-    kNormal,   // normal, this deviation
+    kUniform,  // uniform in ±1/√fan_in: PyTorch's default
+    kInputs,   // normal, variance 2 / fan_in
+    kOutputs,  // normal, variance 2 / fan_out
+    kNormal,   // normal, standard deviation `deviation`
   };
   Kind kind = Kind::kUniform;
   double deviation = 0;
-  bool zero_bias = false;  // else uniform, as PyTorch's default
+  bool zero_bias = false;  // otherwise uniform, PyTorch's default
 };
 
-// A model that is made of layers: they enter parameters() and buffers() in the order in which they are made,
-// under PyTorch's names, with initial values from libtorch's global generator.
+// A model of layers. Their tensors are added to parameters() and buffers() in the order of creation, with
+// PyTorch's names and initial values from libtorch's global generator.
 class Network : public Model {
  public:
   Network(const Network&) = delete;

@@ -34,7 +34,7 @@ std::unique_ptr<Model> make(const std::string& name, const ModelOptions& options
     case kVgg:
       return make_vgg(known, options);
   }
-  CAPSTAN_CHECK(false, "a function for each family");
+  CAPSTAN_CHECK(false, "every family has a case");
   return nullptr;
 }
 

@@ -15,12 +15,12 @@ struct ModelOptions {
   std::int64_t width = 28;
   std::int64_t classes = 10;
   std::uint64_t init_seed = 1;
-  std::optional<double> dropout = {};  // rate of every dropout layer; absent: the network's own
+  std::optional<double> dropout = {};  // rate of every dropout layer; default: the network's
 };
 
-// A network of layouts::networks(), by name, initialised as PyTorch and torchvision do, the same for the same
-// options; draws from libtorch's global generator, which it seeds. Throws UserError for an unknown name or
-// images that do not fit.
+// Makes a network of layouts::networks() by name, initialised as in PyTorch and torchvision. Seeds libtorch's
+// global generator, so the same options give the same weights. Throws UserError for an unknown name or images
+// that the network does not accept.
 std::unique_ptr<Model> make(const std::string& name, const ModelOptions& options);
 
 }  // namespace capstan::models

@@ -13,7 +13,7 @@ namespace {
 
 constexpr Initializer kInitializer{Initializer::Kind::kOutputs};
 
-// Every second pixel, with channels of zeros on both sides.
+// Subsamples by 2 and pads with zero channels on both sides.
 at::Tensor padded_shortcut(const at::Tensor& x, std::int64_t out) {
   const auto more = (out - x.size(1)) / 2;
   return at::constant_pad_nd(x.slice(2, 0, x.size(2), 2).slice(3, 0, x.size(3), 2), {0, 0, 0, 0, more, more});
@@ -22,7 +22,7 @@ at::Tensor padded_shortcut(const at::Tensor& x, std::int64_t out) {
 struct Block {
   std::vector<ConvNorm> body;
   std::optional<ConvNorm> shortcut;  // where the shape changes
-  std::int64_t padded_to = 0;        // or, without parameters, to so many channels
+  std::int64_t padded_to = 0;        // channels of a shortcut without parameters
 
   at::Tensor operator()(const at::Tensor& x) const {
     auto y = x;
@@ -52,7 +52,7 @@ class ResNet final : public Network {
 
   at::Tensor forward(const at::Tensor& images) override {
     auto x = stem_(images);
-    // Rectifying after pooling gives the same, on a quarter of the elements.
+    // ReLU after max pooling gives the same result on a quarter of the elements.
     x = rectified(pools_ ? at::max_pool2d(x, 3, 2, 1) : x);
     for (const auto& b : blocks_) x = b(x);
     return fc_(averaged(x));

@@ -25,7 +25,7 @@ struct Unit {
   at::Tensor operator()(const at::Tensor& x) const {
     auto y = conv(x);
     if (norm) y = (*norm)(y);
-    // Rectifying after pooling gives the same, on a quarter of the elements.
+    // ReLU after max pooling gives the same result on a quarter of the elements.
     return rectified(last_of_stage ? at::max_pool2d(y, 2) : y);
   }
 };
@@ -61,7 +61,7 @@ class Vgg : public Network {
   std::vector<Unit> units_;
 };
 
-// As torchvision's: the features, pooled to 7x7, go through two layers of 4096.
+// As in torchvision: features pooled to 7x7, then two hidden layers of 4096.
 class ImageNetVgg final : public Vgg {
  public:
   ImageNetVgg(const VggRecipe& recipe, const ModelOptions& options)
@@ -83,8 +83,8 @@ class ImageNetVgg final : public Vgg {
   Dropout dropout_;
 };
 
-// The form of ps_pytorch and many others for 32x32 images: dropout before each of two layers of 512. What
-// larger images leave is averaged first.
+// The usual variant for 32x32 images, as in ps_pytorch: dropout before each of two hidden layers of 512. The
+// features of larger images are averaged first.
 class CifarVgg final : public Vgg {
  public:
   CifarVgg(const VggRecipe& recipe, const ModelOptions& options)

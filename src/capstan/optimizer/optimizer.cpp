@@ -35,7 +35,7 @@ float rounded(double x) {
   return static_cast<float>(x);
 }
 
-// Calls step(offset, gradient) for consecutive pieces of the merged gradient.
+// Calls step(offset, gradient) for consecutive blocks of the merged gradient.
 template <class Step>
 void merge_and(const Step& step, std::size_t count, std::span<const Contribution> contributions) {
   if (contributions.size() == 1 && contributions[0].factor == 1)
@@ -129,7 +129,8 @@ double Optimizer::learning_rate(Version before) const {
 void Optimizer::update(const UpdateIndex& index, std::span<float> weights, std::span<float* const> state,
                        std::span<const Contribution> contributions, double rate) const {
   CAPSTAN_CHECK(!contributions.empty(), "an update has at least one contribution");
-  CAPSTAN_CHECK(state.size() == static_cast<std::size_t>(state_tensors_), "state_tensors() state arrays");
+  CAPSTAN_CHECK(state.size() == static_cast<std::size_t>(state_tensors_),
+                "there are state_tensors() state arrays");
   const auto before = index.before;
   const double lr = rate * learning_rate(index.scheduled);
   const auto run = [&](const auto& step) {

@@ -14,8 +14,8 @@ namespace capstan::optimizer {
 
 enum class Kind { kNone, kSgd, kAdam, kAdamW, kAdagrad, kRmsProp };
 
-// Names, defaults and meanings are PyTorch's, except lr, which has no default there for SGD. defaults() has
-// the values that differ between kinds; visit_options() lists the members.
+// Names, defaults and meanings are PyTorch's, except SGD's lr, which has no default in PyTorch. defaults()
+// returns the values that differ between kinds; visit_options() lists the members.
 struct Options {
   Kind kind = Kind::kSgd;
   double lr = 0.02;
@@ -37,7 +37,7 @@ constexpr std::uint32_t kinds(K... kind) {
   return (0u | ... | (1u << static_cast<std::uint32_t>(kind)));
 }
 
-// One option: its name in flags, configuration files and messages, and the kinds that have it.
+// One option: its name in flags, configuration files and messages, and the kinds of optimizer that use it.
 struct OptionInfo {
   std::string_view name;
   std::uint32_t owners;
@@ -45,8 +45,8 @@ struct OptionInfo {
   constexpr bool belongs_to(Kind kind) const { return (owners & kinds(kind)) != 0; }
 };
 
-// The one list of options. Calls visit(info, member …) for each, with that member of every argument behind
-// `visit`: Options, or a struct whose members have the same names.
+// The one list of options. Calls visit(info, member …) for each, with that member of every further argument:
+// Options, or a struct whose members have the same names.
 template <class Visit, class... S>
 void visit_options(Visit&& visit, S&&... s) {
   constexpr auto kSgd = kinds(Kind::kSgd), kAdams = kinds(Kind::kAdam, Kind::kAdamW),
@@ -72,28 +72,30 @@ void visit_options(Visit&& visit, S&&... s) {
   visit(OptionInfo{"centered", kRmsProp, "rmsprop: normalise by the variance"}, s.centered...);
 }
 
-// The kinds of a set by name: "sgd and rmsprop".
+// The names of a set of kinds: "sgd and rmsprop".
 std::string names_of(std::uint32_t kinds);
 
-// "sgd", "adam" …; parse throws UserError with the known names.
+// "sgd", "adam" …; parse_kind throws UserError that lists the known names.
 std::string_view name(Kind kind);
 Kind parse_kind(std::string_view text);
 // PyTorch's defaults for this kind, lr included (sgd, none: 0.02).
 Options defaults(Kind kind);
-// Gradient descent with Nesterov's momentum, or without any: for servers that make steps of workers' deltas.
+// The outer optimizer of servers that apply workers' weight changes: SGD with Nesterov momentum, plain SGD
+// where `momentum` is 0.
 Options outer(double rate, double momentum);
-// Throws UserError that names the option, its value and what would be right.
+// Throws UserError that names the option, its value and the allowed values.
 void validate(const Options& options);
 
-// One worker's gradient and how much of it counts.
+// One worker's gradient and its factor in the merged gradient.
 struct Contribution {
   const float* gradient = nullptr;
   float factor = 1;
-  const float* base = nullptr;  // the weights it was computed on, where that matters
+  const float* base = nullptr;  // the weights it was computed on, where the update rule needs them
 };
 
-// Which update it is: the one that makes version before + 1 of these weights, at the learning rate of version
-// `scheduled`. They differ where the weights are one group of several, and the schedule is the job's.
+// Identifies an update: it makes version before + 1 of these weights, with the learning rate of version
+// `scheduled`. The two differ where the weights are one group of several: the schedule follows the job's
+// version.
 struct UpdateIndex {
   Version before;
   Version scheduled;
@@ -101,29 +103,27 @@ struct UpdateIndex {
   UpdateIndex(Version before_update, Version of_job) : before(before_update), scheduled(of_job) {}
 };
 
-// The rule by which merged gradients change weights. Immutable, so any number of threads may update
-// different blocks at once.
+// Applies merged gradients to weights. Immutable, so several threads may update different blocks at once.
 class Optimizer {
  public:
   // Throws what validate() throws.
   Optimizer(const Options& options, const Schedule& schedule);
 
   const Options& options() const { return options_; }
-  // Floats of state per weight, in this order: sgd with momentum: buffer; adam, adamw: m, v; adagrad: sum;
-  // rmsprop: v, then momentum buffer and mean where used.
+  // Number of state arrays, each as long as the weights. Their order: sgd with momentum: buffer; adam, adamw:
+  // m, v; adagrad: sum; rmsprop: v, then momentum buffer and mean where used.
   int state_tensors() const { return state_tensors_; }
-  // PyTorch's names of them, for files.
+  // PyTorch's names of the state arrays, for files.
   std::vector<std::string> state_names() const;
 
   // The learning rate with which version `before` becomes before + 1.
   double learning_rate(Version before) const;
 
-  // Applies one update to one block in one pass: merges Σ factor·gradient in the
-  // order given (at least one contribution), then changes weights and state in place. `state` holds
-  // state_tensors() arrays as long as `weights`; zero before the first update. Contribution gradients point
-  // at the block's first element. The result for an element does not depend on how a shard is cut into
-  // blocks. `rate` multiplies the learning rate of this update. `kNone` adds the merged contribution to the
-  // weights.
+  // Applies one update to one block in one pass: computes Σ factor·gradient in the order of the contributions
+  // (at least one), then changes weights and state in place. `state` holds state_tensors() arrays as long as
+  // `weights`, zero before the first update. Gradients point to the block's first element. An element's
+  // result does not depend on how a shard is split into blocks. `rate` multiplies the learning rate.
+  // Kind::kNone adds the merged gradient to the weights.
   void update(const UpdateIndex& index, std::span<float> weights, std::span<float* const> state,
               std::span<const Contribution> contributions, double rate = 1) const;
 

@@ -19,7 +19,7 @@ constexpr std::array<std::string_view, 6> kNames = {"none", "sgd", "adam", "adam
   throw UserError(fmt::format("optimizer {}: {} is {}, must be {}", name(o.kind), option, value, right));
 }
 
-// These refuse NaN too: every comparison with it is false.
+// The checks reject NaN too: every comparison with it is false.
 void at_least_zero(const Options& o, std::string_view option, double value) {
   if (!(value >= 0 && std::isfinite(value))) reject(o, option, value, "finite and not below 0");
 }
@@ -53,7 +53,7 @@ Kind parse_kind(std::string_view text) {
   for (std::size_t i = 0; i < kNames.size(); ++i)
     if (kNames[i] == text) return static_cast<Kind>(i);
   const std::string meant = nearest(text, kNames);
-  throw UserError(fmt::format("optimizer '{}' is unknown{}; known are {}", text,
+  throw UserError(fmt::format("unknown optimizer '{}'{}; known are {}", text,
                               meant.empty() ? "" : fmt::format(" (did you mean '{}'?)", meant),
                               fmt::join(kNames, ", ")));
 }

@@ -18,7 +18,7 @@ namespace {
       text, why));
 }
 
-// The whole of `text` as a number.
+// Parses all of `text` as a number.
 template <class Number>
 bool read(std::string_view text, Number& value) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -29,10 +29,10 @@ void parse_step(const std::string& text, std::string_view arguments, Schedule& s
   const auto colon = arguments.find(':');
   if (colon == std::string_view::npos) reject(text, "GAMMA is missing");
   if (!read(arguments.substr(0, colon), schedule.step_every) || schedule.step_every == 0)
-    reject(text, "EVERY is a number of updates, at least 1");
+    reject(text, "EVERY must be a number of updates, at least 1");
   const double& gamma = schedule.step_gamma;
   if (!read(arguments.substr(colon + 1), schedule.step_gamma) || !std::isfinite(gamma) || gamma <= 0)
-    reject(text, "GAMMA is a factor above 0");
+    reject(text, "GAMMA must be a number above 0");
 }
 
 }  // namespace

@@ -19,7 +19,7 @@ struct Schedule {
 
   double factor(std::uint64_t version) const;
 
-  // "constant", "step:1000:0.1", "cosine". Throws UserError that says what would be right.
+  // "constant", "step:1000:0.1", "cosine". Throws UserError that lists the allowed forms.
   static Schedule parse(const std::string& text, std::uint64_t warmup, std::uint64_t total);
   std::string text() const;
 };

@@ -21,7 +21,7 @@ std::vector<Range> split(std::uint64_t size, std::uint32_t servers) {
 std::vector<std::vector<Range>> group_ranges(const FlatLayout& layout,
                                              std::span<const std::uint32_t> group_of_tensor,
                                              std::uint32_t groups, Range shard) {
-  CAPSTAN_CHECK(group_of_tensor.size() == layout.tensors().size(), "a group for each tensor");
+  CAPSTAN_CHECK(group_of_tensor.size() == layout.tensors().size(), "every tensor has a group");
   std::vector<std::vector<Range>> of(groups);
   const auto add = [&](std::uint32_t group, Range range) {
     range = {std::max(range.begin, shard.begin), std::min(range.end, shard.end)};

@@ -1,6 +1,6 @@
 #include "capstan/report/chart_js.h"
 
-// As data/digits_bytes.cpp has its file: pages need no network and no file beside them.
+// Included as in data/digits_bytes.cpp: pages need no network and no other file.
 asm(R"(
   .pushsection .rodata
 capstan_chart_js_begin:

@@ -33,7 +33,7 @@ std::vector<std::string> cells(const Comparison& c, const Run& run) {
   return out;
 }
 
-// Characters, of which UTF-8 may need several bytes each.
+// Counts characters, not bytes.
 std::size_t width(std::string_view text) {
   return static_cast<std::size_t>(
       std::ranges::count_if(text, [](unsigned char c) { return (c & 0xc0) != 0x80; }));
@@ -71,7 +71,8 @@ Settings common_settings(const Comparison& comparison) {
       if (key != "strategy" && std::ranges::find(out, key, &Settings::value_type::first) == out.end())
         out.emplace_back(key, "");
   for (auto& [key, text] : out) {
-    std::vector<std::pair<std::string, std::vector<std::string>>> said;  // a value, and who says it
+    std::vector<std::pair<std::string, std::vector<std::string>>>
+        said;  // a value, and the strategies that have it
     for (const auto& run : comparison.runs) {
       const auto own = std::ranges::find(run.settings, key, &Settings::value_type::first);
       if (own == run.settings.end()) continue;
@@ -96,7 +97,7 @@ std::vector<Point> read_points(const std::filesystem::path& metrics) {
     const auto json = nlohmann::json::parse(line, nullptr, false);
     if (!json.is_object() || json.value("kind", "") != "evaluation") continue;
     const auto number = [&](const char* key) {
-      const auto found = json.find(key);  // a loss that is no number is null
+      const auto found = json.find(key);  // NaN is written as null
       return found != json.end() && found->is_number() ? found->get<double>() : 0.0;
     };
     out.push_back({number("seconds"), number("samples"), number("test_accuracy"), number("test_loss")});
@@ -113,7 +114,7 @@ Settings read_settings(const std::filesystem::path& config) {
     auto value = line.substr(equals + 3);
     if (value.size() >= 2 && (value.front() == '\'' || value.front() == '"') && value.back() == value.front())
       value = value.substr(1, value.size() - 2);
-    if (value.empty()) continue;  // not given, and there is none
+    if (value.empty()) continue;  // not given, and without a default
     out.emplace_back(line.substr(0, equals), value);
   }
   return out;

@@ -8,7 +8,7 @@
 namespace capstan::report {
 namespace {
 
-// A browser obeys the policy: even a mistake in here could load nothing.
+// The policy keeps a browser from loading anything, even after a mistake in this file.
 constexpr const char* kHead = R"(<!doctype html>
 <html lang="en">
 <head>
@@ -66,8 +66,8 @@ dd { margin: 0; overflow-wrap: anywhere; }
 </style>
 )";
 
-// The first six after the colours of Okabe and Ito, which people who confuse red and green can tell apart;
-// all bright enough for a dark page.
+// The first six follow the palette of Okabe and Ito for colour-blind readers; all are bright enough for a
+// dark page.
 constexpr const char* kColours[] = {"#2f8fd0", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00",
                                     "#9a7fd1", "#a6862d", "#7fb800", "#e7468a", "#2aa5a0", "#8a94a3"};
 
@@ -97,7 +97,7 @@ matchMedia('(prefers-color-scheme: dark)').addEventListener('change', dress);
 </script>
 )";
 
-// In a script element only "<" could end it.
+// Only "<" can end a script element.
 std::string json_in_html(const Json& value) {
   const auto plain = value.dump();
   std::string out;

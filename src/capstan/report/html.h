@@ -5,7 +5,7 @@
 #include "capstan/base/json.h"
 #include "capstan/report/comparison.h"
 
-// What our pages have in common: one file that needs no network, plots by Chart.js, light and dark.
+// Common parts of the HTML pages: one file without network access, Chart.js plots, light and dark mode.
 namespace capstan::report {
 
 std::string escaped(const std::string& text);
@@ -14,9 +14,9 @@ const char* colour(std::size_t index);
 // A panel with a title and a list of names and values.
 std::string list_element(const std::string& title, const Settings& settings);
 
-// Up to the title on the page.
+// The begin of a page, up to its title.
 std::string html_begin(const std::string& title);
-// The data as `data`, Chart.js, and `script`, which pushes what it draws to `charts`.
+// The end of a page: the data as `data`, Chart.js, and `script`, which adds its plots to `charts`.
 std::string html_end(const Json& data, const char* script);
 
 }  // namespace capstan::report

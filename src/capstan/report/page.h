@@ -6,8 +6,8 @@
 
 namespace capstan::report {
 
-// The comparison as one HTML page: test accuracy over time and over samples, the table, the job and what it
-// ran on. Needs no network and no file beside it.
+// The comparison as one self-contained HTML page: test accuracy over time and over samples, the table, the
+// job, hardware and software.
 std::string page(const Comparison& comparison);
 
 }  // namespace capstan::report

@@ -11,7 +11,7 @@
 namespace capstan::report {
 namespace {
 
-// Axes count in doubles, since that is how the values were chosen.
+// The x axis is logarithmic, since the values double.
 constexpr const char* kScript =
     R"(const number = v => v.toLocaleString('en', {maximumFractionDigits: v < 10 ? 2 : 0});
 
@@ -47,7 +47,7 @@ plot('efficiency', 'percent', '% of linear', false, null);
 
 Json data_of(const Scaling& scaling) {
   auto curves = Json::array();
-  double alone = 0, first = 0, last = 0;  // samples/s of one worker, of the strategy that makes most
+  double alone = 0, first = 0, last = 0;  // samples/s of one worker, of the fastest strategy
   for (std::size_t i = 0; i < scaling.curves.size(); ++i) {
     auto points = Json::array();
     for (const auto& p : scaling.curves[i].points) {

@@ -7,14 +7,14 @@
 
 namespace capstan::report {
 
-// Throughput as a cluster grows, one curve per strategy.
+// Throughput by cluster size, one curve per strategy.
 struct Scaling {
   struct Point {
-    double at = 0;  // so many workers, or servers
+    double at = 0;  // number of workers or servers
     double samples_per_second = 0;
-    double efficiency = 0;  // of linear, 0 … 1
+    double efficiency = 0;  // relative to linear, 0 … 1
     double staleness_mean = 0;
-    double dropped = 0;  // part of all pushes
+    double dropped = 0;  // fraction of all pushes
     std::string bottleneck;
   };
   struct Curve {
@@ -28,8 +28,7 @@ struct Scaling {
   Settings settings;  // the cluster
 };
 
-// The curves on one plot, their efficiency on another, each verdict, and a table of each curve. Needs no
-// network and no file beside it.
+// One self-contained HTML page: plots of throughput and efficiency, each verdict, and a table of each curve.
 std::string scaling_page(const Scaling& scaling);
 
 }  // namespace capstan::report

@@ -16,7 +16,7 @@ using simulate::Prediction;
 using simulate::quantile;
 using simulate::TimeCategory;
 
-// A strategy's spelling, in the first column; names are plain letters.
+// A strategy's spelling, shortened for the first column; names are ASCII.
 std::string short_name(const std::string& name) {
   constexpr std::size_t kMost = 18;
   return name.size() <= kMost ? name : fmt::format("{}…", name.substr(0, kMost - 1));
@@ -115,7 +115,7 @@ std::string tables(const std::vector<simulate::Forecast>& results) {
   return out;
 }
 
-// At most 32 classes of the same width.
+// At most 32 bins of the same width.
 Json json_of(const simulate::Histogram& histogram) {
   constexpr std::size_t kClasses = 32;
   const auto width = std::max<std::size_t>(1, (histogram.size() + kClasses - 1) / kClasses);
@@ -159,7 +159,7 @@ Json json_of(const Prediction& p, double efficiency, const simulate::Bottleneck&
           {"bottleneck_text", bottleneck.sentence}};
 }
 
-// In bytes, seconds and their ratios; what has no limit is null.
+// In bytes, seconds and bytes/s; unlimited values are null.
 Json json_of(const Scenario& scenario) {
   const auto& c = scenario.cluster;
   Json out{{"model", scenario.model},      {"bytes", c.elements * sizeof(float)},

@@ -8,12 +8,12 @@
 #include "capstan/simulate/scenario.h"
 #include "capstan/simulate/sweep.h"
 
-// What `capstan simulate` prints and draws.
+// The output of `capstan simulate`.
 namespace capstan::report {
 
 using simulate::Scenario;
 
-// At most 80 columns wide, as is everything for people.
+// At most 80 columns wide.
 std::string simulation_text(const Scenario& scenario, const std::vector<simulate::Forecast>& results);
 std::string simulation_json(const Scenario& scenario, const std::vector<simulate::Forecast>& results);
 

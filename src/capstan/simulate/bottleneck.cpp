@@ -12,15 +12,15 @@ namespace capstan::simulate {
 namespace {
 
 constexpr double kFull = 0.9;               // busy
-constexpr double kHelps = 1.1;              // times the samples/s
-constexpr std::uint64_t kLeastRounds = 10;  // of a worker, in a try
+constexpr double kHelps = 1.1;              // factor on samples/s
+constexpr std::uint64_t kLeastRounds = 10;  // of a worker, per simulation
 
 double speed(Cluster cluster, const std::string& strategy, std::uint64_t pushes) {
   cluster.rounds = std::min(cluster.rounds, std::max(kLeastRounds, pushes / cluster.workers));
   return simulate(cluster, strategy::parse(strategy, cluster.workers)).samples_per_second;
 }
 
-// None where it is free already.
+// The cluster without this limit; no value if it has no effect already.
 std::optional<Cluster> freed(const Cluster& cluster, Limit limit, const Prediction& p) {
   auto c = cluster;
   switch (limit) {
@@ -29,7 +29,7 @@ std::optional<Cluster> freed(const Cluster& cluster, Limit limit, const Predicti
       c.server_bandwidth = Cluster::kUnlimited;
       return c;
     case Limit::kOwnLinks:
-      // Half as fast a link hurts, but what takes longer is to be named.
+      // A slow link costs time, but it is the bottleneck only if it takes longer than computing.
       if (p.part(TimeCategory::kOwnLink) <= p.part(TimeCategory::kCompute)) return {};
       c.server_bandwidth = c.server_bandwidth.value_or(c.bandwidth);
       c.bandwidth = Cluster::kUnlimited;
@@ -78,7 +78,7 @@ std::string description(Limit limit, const Cluster& c, const Prediction& p) {
     case Limit::kUpdates:
       return fmt::format("the servers' updates ({} busy)", percent(p.updating));
     case Limit::kOthers:
-      return fmt::format("slower workers, for whom others wait {} of their time",
+      return fmt::format("slower workers, which the others wait for {} of their time",
                          percent(p.part(TimeCategory::kOthers)));
     case Limit::kCores:
       return fmt::format("the machine's {:g} cores ({} busy)", c.machine->cores, percent(p.cores));
@@ -121,7 +121,7 @@ std::optional<std::string> relief(const Cluster& cluster, const std::string& str
   switch (limit) {
     case Limit::kServerLinks:
     case Limit::kUpdates:
-      if (c.machine) return {};  // where more servers share the same memory
+      if (c.machine) return {};  // more servers would share the same memory
       c.servers *= 2;
       what = fmt::format("{} servers", c.servers);
       break;
@@ -136,7 +136,7 @@ std::optional<std::string> relief(const Cluster& cluster, const std::string& str
       what = fmt::format("{:g} cores", c.machine->cores);
       break;
     case Limit::kComputing:
-      if (c.machine) return {};  // whose cores more workers would share
+      if (c.machine) return {};  // more workers would share the same cores
       c.workers *= 2;
       what = fmt::format("{} workers", c.workers);
       break;

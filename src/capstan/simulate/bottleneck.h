@@ -11,20 +11,19 @@ namespace capstan::simulate {
 
 enum class Limit { kComputing, kServerLinks, kOwnLinks, kUpdates, kOthers, kCores, kFailures };
 
-// What keeps a cluster from being faster, and by how much.
+// What limits a cluster's throughput, and by how much.
 struct Bottleneck {
   Limit limit = Limit::kComputing;
-  double gain = 1;       // how many times the samples a second there would be without it
+  double gain = 1;       // factor on samples/s without the limit
   std::string sentence;  // "the servers' incoming links (98 % busy); without limit 5.1 times the samples/s"
 };
 
-// Finds it by trying: one thing after the other is made free, and what helps most is the bottleneck; where
-// nothing helps by a tenth, it is the computing. `pushes` says how much each try may simulate.
+// Finds the bottleneck by simulation: removes one limit at a time; the limit whose removal helps most is the
+// bottleneck. If none helps by a tenth, it is computing. `pushes` bounds each simulation.
 Bottleneck find_bottleneck(const Cluster& cluster, const std::string& strategy, const Prediction& prediction,
                            std::uint64_t pushes);
 
-// The same cluster with twice of what it lacks, as people would call it, and what that brings; none where
-// there is nothing to double. Simulated too.
+// The gain of doubling the limited resource, simulated, as text; no value if there is nothing to double.
 std::optional<std::string> relief(const Cluster& cluster, const std::string& strategy, Limit limit,
                                   std::uint64_t pushes);
 

@@ -19,10 +19,10 @@ using Json = nlohmann::json;
   throw UserError(fmt::format("--calibrate: {}: {}", file.string(), why));
 }
 
-// A run that went on after an interruption has several; the last one counts.
+// A resumed run has several results; the last one is used.
 Json read_result(const std::filesystem::path& file) {
   std::ifstream in(file);
-  if (!in) fail(file, "cannot be read: should be in the folder of a run, as capstan train leaves it");
+  if (!in) fail(file, "cannot be read: give the run folder of a finished capstan train");
   Json result;
   for (std::string line; std::getline(in, line);) {
     auto json = Json::parse(line, nullptr, false);
@@ -58,7 +58,7 @@ Calibration Calibration::read(const std::filesystem::path& run) {
     return found->get<std::string>();
   };
   const auto whole = [&](const char* key) {
-    // What the run derived from its machine is in a table of its own.
+    // Values that the run derived from its machine are in a separate table.
     const auto given = config[key], derived = config["derived"][key];
     const auto value = given.value<std::int64_t>().value_or(derived.value_or(std::int64_t{0}));
     if (value < 1 || value > 1 << 20) fail(run / "config.toml", fmt::format("has no {}", key));
@@ -77,14 +77,14 @@ Calibration Calibration::read(const std::filesystem::path& run) {
   out.samples_per_second = number("samples_per_second");
   const double samples = out.samples_per_second * number("seconds");
   if (samples <= 0) fail(file, "the run has trained nothing");
-  // Its last batches may have been smaller: time is taken for each sample.
+  // The last batches may have been smaller, so time is measured per sample.
   const double batches = samples / workers / out.batch;
   out.compute = (number("compute_seconds") + number("data_seconds")) / batches;
   if (out.compute <= 0) fail(file, "the run has computed nothing");
-  // With more workers, nobody can say how much of the waiting was for each other.
+  // With several workers, waiting for each other cannot be separated from the exchange.
   const double updates = number("steps") - number("resumed_from");
   if (out.workers == 1 && out.strategy != "single" && updates > 0) {
-    // Steps are those of the default, where tensors were in groups.
+    // With groups of tensors, steps count the updates of the default group.
     const double pushes =
         updates * strategy::parse_strategy_spec(out.strategy, 1).first->pushes_per_update(1);
     out.exchange = number("communication_seconds") / pushes;

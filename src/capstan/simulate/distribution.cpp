@@ -15,7 +15,7 @@
 namespace capstan::simulate {
 namespace {
 
-// More samples than this are added up by their mean and deviation.
+// Sums of more samples than this use the normal approximation.
 constexpr std::uint64_t kFew = 16;
 
 double positive_uniform(Random& random) {
@@ -31,7 +31,7 @@ double density(double x) {
   return std::exp(-x * x / 2) / std::sqrt(2 * std::numbers::pi);
 }
 
-// φ(α) / (1 - Φ(α)), from which the moments of a normal distribution cut off below α follow.
+// φ(α) / (1 - Φ(α)), which gives the moments of a normal distribution truncated below α.
 double hazard(double alpha) {
   return density(alpha) / (std::erfc(alpha / std::numbers::sqrt2) / 2);
 }
@@ -114,7 +114,7 @@ double Distribution::sample(Random& random) const {
     case Kind::kNormal:
       break;
   }
-  // The mean is not negative, so at least every second one will do.
+  // The mean is not negative, so at least half of the draws are accepted.
   double value = a_ + b_ * standard_normal(random);
   while (value < 0) value = a_ + b_ * standard_normal(random);
   return value;

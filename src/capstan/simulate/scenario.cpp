@@ -28,7 +28,7 @@ void set_links(Cluster& c, const ScenarioOptions& o) {
   c.memory_rate = parse_rate("--memory-rate", o.memory_rate);
 }
 
-// What is not said otherwise is as in a run that was measured. Returns the threads of a worker.
+// Takes options that are not given from a measured run. Returns the threads of a worker.
 double calibrate(Scenario& scenario, const ScenarioOptions& o) {
   auto& c = scenario.cluster;
   const auto run = Calibration::read(o.calibrate);
@@ -44,7 +44,7 @@ double calibrate(Scenario& scenario, const ScenarioOptions& o) {
   if (!o.batch) c.batch = run.batch;
   if (!o.state_tensors) c.state_tensors = run.state_tensors;
   if (o.compute.empty()) {
-    // So many threads are so many times as fast as one, and a batch takes as long as it has samples.
+    // Assumes that compute time is proportional to samples and, on one machine, inversely to threads.
     const double scale = c.batch / static_cast<double>(run.batch) * (o.cores > 0 ? run.threads / threads : 1);
     c.compute = Distribution::around(run.compute * scale, o.spread);
   }
@@ -59,14 +59,14 @@ void set_machine(Cluster& c, const ScenarioOptions& o, std::optional<double> thr
   if (o.cores > 0) {
     const double traffic = o.compute_memory.empty() ? 0 : parse_rate("--compute-memory", o.compute_memory);
     if (traffic > c.memory_rate)
-      throw UserError(fmt::format("--compute-memory {}: one worker cannot move more than --memory-rate {}",
-                                  o.compute_memory, o.memory_rate));
+      throw UserError(fmt::format("--compute-memory {}: must be at most --memory-rate {}", o.compute_memory,
+                                  o.memory_rate));
     c.machine = SharedMachine{o.cores, threads.value_or(1), traffic};
-    c.detection = 0;  // the end of a process is noticed at once
+    c.detection = 0;  // the end of a process is detected at once
   } else if (threads && o.calibrate.empty()) {
-    throw UserError("--threads needs --cores: how many cores there are to share");
+    throw UserError("--threads needs --cores, the number of shared cores");
   } else if (!o.compute_memory.empty()) {
-    throw UserError("--compute-memory needs --cores: workers that share a machine");
+    throw UserError("--compute-memory needs --cores, the number of shared cores");
   }
 }
 
@@ -86,11 +86,11 @@ Scenario make_scenario(Cluster cluster, const ScenarioOptions& o, const Scenario
   if (!o.calibrate.empty())
     threads = calibrate(scenario, o);
   else if (o.spread > 0)
-    throw UserError("--spread needs --calibrate; otherwise say --compute \"lognormal(median,sigma)\"");
+    throw UserError("--spread needs --calibrate; otherwise use --compute \"lognormal(median,sigma)\"");
   if (scenario.model.empty()) scenario.model = kModel;
   if (c.elements == 0) c.elements = facts.elements(scenario.model);
   if (!o.compute.empty()) c.compute = Distribution::parse("--compute", o.compute);
-  if (c.compute.mean() <= 0) throw UserError(fmt::format("--compute {}: should take some time", o.compute));
+  if (c.compute.mean() <= 0) throw UserError(fmt::format("--compute {}: must be above 0", o.compute));
   set_machine(c, o, threads);
   return scenario;
 }

@@ -8,18 +8,17 @@
 
 namespace capstan::simulate {
 
-// Tasks that share the cores and the memory of a machine: while they need more of either than there is, all
-// go slower by the same factor. Exact, by virtual time: it runs as fast as a task does, so that a task ends
-// at a virtual time that is known when it begins, whoever comes and goes meanwhile. Times are in seconds and
-// never go back. Not thread-safe.
+// Tasks that share the cores and the memory of a machine: while their demand exceeds either, all slow down by
+// the same factor. Exact, by virtual time, which advances at the speed of the tasks: a task's end in virtual
+// time is known when it begins, whatever other tasks do. Times are in seconds and never decrease. Not
+// thread-safe.
 class SharedCores {
  public:
   using Task = std::uint32_t;
 
   SharedCores(double cores, double memory) : cores_(cores), memory_(memory) {}
 
-  // So much work, in seconds that it takes where `threads` cores are free and so many bytes a second can pass
-  // through memory.
+  // `work` is in seconds on `threads` free cores with a memory traffic of `traffic` bytes/s.
   void begin(Task task, double now, double work, double threads, double traffic) {
     advance(now);
     running_[task] = {virtual_ + work, virtual_, threads, traffic};
@@ -29,7 +28,7 @@ class SharedCores {
     traffic_ += traffic;
   }
 
-  // Ends a task before its time, or at it. Returns the work it has done.
+  // Ends a task, possibly early. Returns the work it has done.
   double end(Task task, double now) {
     advance(now);
     const auto found = running_.find(task);
@@ -40,9 +39,9 @@ class SharedCores {
     return std::min(virtual_, entry.end) - entry.begin;
   }
 
-  // When the next task is done, and which.
+  // When the next task ends, and which one.
   double next(double now, Task& task) {
-    // What was ended before its time is still in the heap, or in it twice.
+    // Tasks that ended early are still in the heap, possibly twice.
     while (!ends_.empty()) {
       const auto found = running_.find(ends_.front().task);
       if (found != running_.end() && found->second.end == ends_.front().at) break;

@@ -24,21 +24,21 @@ constexpr double kNever = std::numeric_limits<double>::infinity();
 constexpr SharedCores::Task kServerTask = std::numeric_limits<SharedCores::Task>::max();
 constexpr std::uint64_t kWatchEvery = 1 << 16;  // events
 
-enum class Happens : std::uint8_t {
-  kComputed,  // the batch, or all of a round's
+enum class EventKind : std::uint8_t {
+  kComputed,  // all batches of a round
   kArrived,   // the last byte of a push, at the servers
   kReceived,  // the last byte of the weights, at the worker
   kFails,
-  kNoticed,  // that a worker has failed
+  kNoticed,  // servers detect the failure
   kBack,
 };
 
 struct Event {
   double time;
-  std::uint64_t order;  // of events of the same time: the one that was foreseen first
+  std::uint64_t order;  // of events at the same time: the one that was scheduled first
   std::uint32_t worker;
-  std::uint32_t incarnation;  // of the worker; what an earlier incarnation foresaw does not happen
-  Happens what;
+  std::uint32_t incarnation;  // of the worker; events of earlier incarnations are ignored
+  EventKind what;
 };
 
 struct Later {
@@ -47,11 +47,10 @@ struct Later {
   }
 };
 
-// A link on which everything waits for what came before. Its bytes may still be on their way while it is
-// asked for: `arrival` is when the first one is there. Askers come in order of arrival.
+// A FIFO link. `arrival` is when a transfer's first byte arrives; calls are in order of arrival.
 class Link {
  public:
-  // When the last byte has passed.
+  // Returns when the last byte has passed.
   double pass(double arrival, double seconds) {
     free_ = std::max(free_, arrival) + seconds;
     busy_ += seconds;
@@ -67,8 +66,8 @@ enum class Phase : std::uint8_t {
   kComputing,
   kSending,
   kWaiting,    // for the engine to release it
-  kQueued,     // released; servers have work to do before
-  kReceiving,  // weights on their way
+  kQueued,     // released; waits for the servers' earlier work
+  kReceiving,  // the weights
   kDown
 };
 
@@ -79,12 +78,12 @@ struct Worker {
   Phase phase = Phase::kComputing;
   std::uint32_t incarnation = 0;
   double since = 0;     // begin of the phase
-  double released = 0;  // kReceiving: when the work of servers before it was done
+  double released = 0;  // kReceiving: when the servers' earlier work was done
   double slowness = 1;
   Version version;       // of its weights
-  Version next_version;  // of the weights on their way
+  Version next_version;  // of the weights it is about to receive
   std::uint64_t sequence = 0, clock = 0;
-  bool returns = false;  // the weights it waits for are the first since it failed
+  bool returns = false;  // waits for its first weights after a failure
 };
 
 class Simulation {
@@ -94,8 +93,8 @@ class Simulation {
         engine_(std::move(strategy), {}, [this] { return clock_; }),
         local_steps_(engine_.strategy().local_steps()),
         spelling_(engine_.strategy().spelling()) {
-    // Servers are alike and get their parts of every push at the same time, so the one with most to do
-    // stands for all.
+    // Servers are alike and receive their parts of every push at the same time, so the one with the largest
+    // shard represents all.
     for (const auto& range : placement::split(c_.elements, c_.servers))
       shard_bytes_ = std::max(shard_bytes_, static_cast<double>(range.size()) * sizeof(float));
     model_bytes_ = static_cast<double>(c_.elements) * sizeof(float);
@@ -125,11 +124,13 @@ class Simulation {
   }
 
  private:
-  std::uint64_t batches() const { return std::uint64_t{c_.batch} * c_.workers; }  // samples of one of each
+  std::uint64_t batches() const {
+    return std::uint64_t{c_.batch} * c_.workers;
+  }  // samples of one batch per worker
 
   // ---- the queue of events ----
 
-  void foresee(double time, std::uint32_t worker, Happens what) {
+  void schedule(double time, std::uint32_t worker, EventKind what) {
     queue_.push_back({time, ++order_, worker, workers_[worker].incarnation, what});
     std::push_heap(queue_.begin(), queue_.end(), Later());
   }
@@ -139,7 +140,7 @@ class Simulation {
     clock_ = std::max(clock_, TimePoint(from_seconds(now)));
   }
 
-  // The next thing that happens; false where nothing can.
+  // Processes the next event; false if there is none.
   bool next() {
     SharedCores::Task task = 0;
     const double at_cores = cores_ ? cores_->next(now_, task) : kNever;
@@ -169,38 +170,38 @@ class Simulation {
 
   void dispatch(const Event& event) {
     switch (event.what) {
-      case Happens::kComputed:
+      case EventKind::kComputed:
         return computed(event.worker);
-      case Happens::kArrived:
+      case EventKind::kArrived:
         return arrived(event.worker);
-      case Happens::kReceived:
+      case EventKind::kReceived:
         return received(event.worker);
-      case Happens::kFails:
+      case EventKind::kFails:
         return fails(event.worker);
-      case Happens::kNoticed:
+      case EventKind::kNoticed:
         return carry_out(engine_.remove({event.worker}));
-      case Happens::kBack:
+      case EventKind::kBack:
         return back(event.worker);
     }
   }
 
-  // ---- one worker, from start to end ----
+  // ---- a worker's rounds ----
 
   void begin() {
     workers_.reserve(c_.workers);
     for (std::uint32_t w = 0; w < c_.workers; ++w) {
-      // Numbers of its own, so that they do not depend on the strategy.
+      // A random stream per worker, so that its numbers do not depend on the strategy.
       workers_.emplace_back(derive_seed({c_.seed, w}));
       const auto slow = c_.slowness.find(w);
       if (slow != c_.slowness.end()) workers_.back().slowness = slow->second;
       engine_.join({w});
       engine_.pull({w});
     }
-    // All begin with the first weights in hand.
+    // All begin with the initial weights.
     for (const auto& decision : engine_.begin()) {
       const auto* release = std::get_if<strategy::Release>(&decision);
-      CAPSTAN_CHECK(release && release->version.value == 0, "all may begin at once");
-      foresee_failure(release->worker.value);
+      CAPSTAN_CHECK(release && release->version.value == 0, "all workers are released at version 0");
+      schedule_failure(release->worker.value);
       compute(release->worker.value);
     }
   }
@@ -213,7 +214,7 @@ class Simulation {
     if (cores_)
       cores_->begin(w, now_, work, c_.machine->threads, c_.machine->traffic);
     else
-      foresee(now_ + work, w, Happens::kComputed);
+      schedule(now_ + work, w, EventKind::kComputed);
   }
 
   void computed(std::uint32_t w) {
@@ -223,10 +224,10 @@ class Simulation {
     worker.phase = Phase::kSending;
     worker.since = now_;
     p_.pushed_bytes += model_bytes_;
-    // Bytes pass the worker's link and the server's at the same time, the later ones behind the first. All
-    // take as long on their way, so they arrive in the order in which they were sent.
+    // A transfer uses the worker's and the server's link at the same time. The latency is constant, so
+    // transfers arrive in the order of sending.
     const double first = now_ + c_.latency;
-    foresee(std::max(first + own_seconds_, incoming_.pass(first, server_seconds_)), w, Happens::kArrived);
+    schedule(std::max(first + own_seconds_, incoming_.pass(first, server_seconds_)), w, EventKind::kArrived);
   }
 
   void arrived(std::uint32_t w) {
@@ -250,9 +251,9 @@ class Simulation {
     compute(w);
   }
 
-  void foresee_failure(std::uint32_t w) {
+  void schedule_failure(std::uint32_t w) {
     if (c_.failures > 0)
-      foresee(now_ - std::log(1 - workers_[w].random.uniform()) / c_.failures, w, Happens::kFails);
+      schedule(now_ - std::log(1 - workers_[w].random.uniform()) / c_.failures, w, EventKind::kFails);
   }
 
   void fails(std::uint32_t w) {
@@ -263,13 +264,13 @@ class Simulation {
     ++p_.failures;
     if (p_.failures > 10 * p_.rounds + 1000 * std::uint64_t{c_.workers})
       throw UserError(fmt::format(
-          "--failures: a worker fails every {} in the mean, which is sooner than it finishes a round",
+          "--failures: on average a worker fails every {}, before it can finish a round; use a lower rate",
           time_text(1 / c_.failures)));
     ++worker.incarnation;
     worker.phase = Phase::kDown;
     worker.since = now_;
-    foresee(now_ + c_.detection, w, Happens::kNoticed);
-    foresee(now_ + std::max(c_.repair, c_.detection), w, Happens::kBack);
+    schedule(now_ + c_.detection, w, EventKind::kNoticed);
+    schedule(now_ + std::max(c_.repair, c_.detection), w, EventKind::kBack);
   }
 
   void back(std::uint32_t w) {
@@ -278,18 +279,18 @@ class Simulation {
     worker.phase = Phase::kWaiting;
     worker.since = now_;
     worker.returns = true;
-    foresee_failure(w);
+    schedule_failure(w);
     carry_out(engine_.join({w}));
     carry_out(engine_.pull({w}));
   }
 
-  // ---- what servers do ----
+  // ---- servers ----
 
   void carry_out(const std::vector<strategy::Decision>& decisions) {
     for (const auto& decision : decisions) std::visit([this](const auto& d) { carry_out(d); }, decision);
   }
 
-  // Every contribution is read once, weights and the optimizer's state are read and written.
+  // Reads every contribution once; reads and writes weights and optimizer state.
   void carry_out(const strategy::Apply& apply) {
     for (const auto& merge : apply.merged) count(workers_[merge.worker.value].version, apply.before);
     if (apply.accumulated) {
@@ -311,7 +312,7 @@ class Simulation {
 
   void carry_out(const strategy::Release& release) {
     auto& worker = workers_[release.worker.value];
-    if (worker.phase == Phase::kDown) return;  // nobody is there to take them
+    if (worker.phase == Phase::kDown) return;  // no process receives them
     book_phase(worker, release.worker.value);
     worker.phase = Phase::kQueued;
     worker.since = now_;
@@ -332,8 +333,8 @@ class Simulation {
     ++p_.staleness[stale];
   }
 
-  // So many times the shard passes through the server's memory. Work is done strictly in turn. On one machine
-  // all servers share the memory, so it is the whole model that passes.
+  // Work in which the shard passes `times` through the server's memory. Work is done in order. On one machine
+  // all servers share the memory, so the whole model counts.
   void work(double times) {
     const double cost = times * (cores_ ? model_bytes_ : shard_bytes_) / c_.memory_rate;
     if (cost == 0) return;
@@ -346,7 +347,7 @@ class Simulation {
     }
   }
 
-  // The servers' orders on a shared machine, where work takes as long as the cores allow.
+  // Executes the servers' orders on a shared machine, at the speed that its cores allow.
   void serve() {
     while (!serving_ && !orders_.empty()) {
       const auto order = orders_.front();
@@ -369,24 +370,24 @@ class Simulation {
     serve();
   }
 
-  // Weights leave the servers at `time`, which is not before that of any earlier delivery.
+  // Sends weights at `time`, which is not before any earlier delivery.
   void deliver(std::uint32_t w, double time) {
     auto& worker = workers_[w];
-    worker.phase = Phase::kReceiving;  // since it was released: its booking tells the two apart
+    worker.phase = Phase::kReceiving;  // from its release; book_phase() separates the two
     worker.released = time;
     double there = time + c_.latency;
     if (!in_place_) {
       p_.pulled_bytes += model_bytes_;
       there = std::max(time + own_seconds_, outgoing_.pass(time, server_seconds_)) + c_.latency;
     }
-    foresee(there, w, Happens::kReceived);
+    schedule(there, w, EventKind::kReceived);
   }
 
-  // ---- where the time went ----
+  // ---- accounting of time ----
 
   void book(TimeCategory what, double spent) { p_.spent[static_cast<std::size_t>(what)] += spent; }
 
-  // What the worker has spent since its phase began.
+  // Adds the worker's time since the begin of its phase.
   void book_phase(const Worker& worker, std::uint32_t w) {
     const double spent = now_ - worker.since;
     const auto on_the_way = [&](double took, double bytes_seconds) {
@@ -444,17 +445,17 @@ class Simulation {
   strategy::Engine engine_;
   const strategy::LocalSteps local_steps_;
   const std::string spelling_;
-  std::uint64_t steps_ = 1;  // that a worker computes in a round
+  std::uint64_t steps_ = 1;  // of a worker per round
   double model_bytes_ = 0, shard_bytes_ = 0;
   double own_seconds_ = 0, server_seconds_ = 0;  // of a push on the worker's and on the server's link
-  bool in_place_ = false;                        // weights are read where the server keeps them
+  bool in_place_ = false;                        // workers read the server's memory
 
   std::vector<Worker> workers_;
   std::vector<Event> queue_;  // a heap
   std::uint64_t order_ = 0;
   Link incoming_, outgoing_;
   double server_free_ = 0, server_busy_ = 0;
-  std::vector<Version> accumulated_;  // what the pushes in the servers' sum were made on
+  std::vector<Version> accumulated_;  // base versions of the pushes in the servers' sum
 
   struct Order {
     double work;  // 0: a release

@@ -14,9 +14,9 @@ namespace {
 
 constexpr std::uint32_t kMost[] = {65536, 4096};  // by axis
 constexpr std::uint64_t kLeastRounds = 20;
-constexpr std::uint64_t kTryPushes = 25'000;  // of a try that looks for the bottleneck
+constexpr std::uint64_t kTryPushes = 25'000;  // per simulation in the search for the bottleneck
 constexpr double kScales = 0.8;               // of linear
-constexpr double kNearly = 0.97;              // of the most
+constexpr double kNearly = 0.97;              // of the maximum
 
 bool read(std::string_view text, std::uint32_t& value) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -29,13 +29,13 @@ std::string verdict(const Curve& curve, SweepRange::Axis axis) {
   const double most = made(*std::ranges::max_element(curve.points, {}, made));
   const auto enough =
       std::ranges::find_if(curve.points, [&](const Point& p) { return made(p) >= kNearly * most; });
-  auto out = fmt::format("at most {:.0f} samples/s, nearly so with {} {}", most, enough->at,
+  auto out = fmt::format("at most {:.0f} samples/s, nearly reached with {} {}", most, enough->at,
                          axis == SweepRange::Axis::kWorkers ? "workers" : "servers");
   if (axis == SweepRange::Axis::kWorkers) {
     const auto scales = [](const Point& p) { return p.efficiency >= kScales; };
     const auto good = std::find_if(curve.points.rbegin(), curve.points.rend(), scales);
     if (good == curve.points.rend())
-      out += fmt::format("; nowhere more than {:.0f} % of linear", 100 * kScales);
+      out += fmt::format("; never {:.0f} % of linear", 100 * kScales);
     else
       out += fmt::format("; scales to {} workers ({:.0f} % of linear)", good->at, 100 * good->efficiency);
   }
@@ -54,7 +54,7 @@ double speed_alone(const Cluster& cluster, const std::string& strategy) {
   try {
     alone = strategy::parse(strategy, 1);
   } catch (const UserError&) {
-    // Its options need more than one; alone, what counts is how often it pushes.
+    // The strategy's options need several workers; for a single one only the push frequency matters.
     const auto round = strategy::parse(strategy, cluster.workers)->local_steps();
     alone = strategy::parse(round.uses_local_steps()
                                 ? fmt::format("local-sgd:{}", std::max<std::uint64_t>(1, round.steps))
@@ -116,7 +116,7 @@ std::vector<Curve> sweep(const Cluster& cluster, const std::vector<std::string>&
       point.bottleneck = find_bottleneck(c, strategy, point.prediction, std::min(pushes, kTryPushes));
       curve.points.push_back(std::move(point));
     }
-    if (curve.points.empty()) throw UserError(curve.missing);  // an unknown one, too
+    if (curve.points.empty()) throw UserError(curve.missing);  // also for an unknown strategy
     curve.verdict = verdict(curve, range.axis);
     curves.push_back(std::move(curve));
   }

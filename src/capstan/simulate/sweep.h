@@ -10,16 +10,16 @@
 
 namespace capstan::simulate {
 
-// What one worker of the cluster makes alone, without failures, in samples a second.
+// Samples/s of a single worker of the cluster, without failures.
 double speed_alone(const Cluster& cluster, const std::string& strategy);
-// Samples a second over those of as many workers that each make what one makes alone.
+// Samples/s relative to linear scaling from a single worker.
 double efficiency(const Prediction& prediction, double alone);
 
-// The values that a quantity takes.
+// The values of a sweep.
 struct SweepRange {
   enum class Axis { kWorkers, kServers };
   Axis axis = Axis::kWorkers;
-  std::vector<std::uint32_t> values;  // the first, its doubles, the last
+  std::vector<std::uint32_t> values;  // the first, doubled up to the last
 
   // "workers=1..4096", "servers=2..64". Throws UserError.
   static SweepRange parse(const std::string& text);
@@ -36,15 +36,15 @@ struct Point {
 struct Curve {
   std::string strategy;
   std::vector<Point> points;
-  std::string missing;  // why some points are not there; empty where all are
+  std::string missing;  // why some points are missing; empty if none are
   std::string verdict;  // one sentence
 };
 
-// Called before each point with how many are done, and of how many.
+// Called before each point with the number of completed points and of all points.
 using SweepWatch = std::function<void(std::size_t done, std::size_t all, const std::string& what)>;
 
-// Predicts the same job for each value. `pushes` says how much of each point is simulated: so many pushes,
-// but at least 20 rounds of each worker, and no more rounds than the cluster says.
+// Predicts the same job for each value. Each point simulates `pushes` pushes, but at least 20 rounds of each
+// worker, and at most the cluster's rounds.
 std::vector<Curve> sweep(const Cluster& cluster, const std::vector<std::string>& strategies,
                          const SweepRange& range, std::uint64_t pushes, const SweepWatch& watch);
 

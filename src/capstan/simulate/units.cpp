@@ -28,7 +28,7 @@ constexpr Unit kPeriods[] = {{"s", 1},       {"min", 60},    {"m", 60},    {"h",
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-// A number that is not negative and what stands behind it.
+// A non-negative number and its unit.
 struct Quantity {
   double number;
   std::string_view unit;
@@ -52,7 +52,7 @@ std::optional<double> size_of(std::span<const Unit> units, std::string_view name
   throw UserError(fmt::format("{} {}: should be {}", what, text, right));
 }
 
-// Three digits, with the largest of the units that leaves something before the point.
+// Three digits, in the largest unit that gives at least 1.
 std::string scaled(double value, std::span<const Unit> units) {
   if (std::isinf(value)) return "unlimited";
   const auto* unit = &units.front();
@@ -85,7 +85,7 @@ double parse_frequency(const std::string& what, const std::string& text) {
   const auto q = divide(text);
   if (q && q->number == 0 && q->unit.empty()) return 0;
   const auto size = q && q->unit.starts_with('/') ? size_of(kPeriods, q->unit.substr(1)) : std::nullopt;
-  if (!size) fail(what, text, "so many per time, such as 1/h, 3/day or 0");
+  if (!size) fail(what, text, "a frequency such as 1/h, 3/day or 0");
   return q->number / *size;
 }
 

@@ -11,11 +11,12 @@
 namespace capstan::store {
 namespace {
 
-// From here on copies go past the cache. Measured with the chunk warm: below, streaming slows the writer and
-// the reader on another core; from 8 MiB on it saves the writer a tenth, at 100 MB a quarter.
+// Copies of shards of at least this size bypass the cache. Measured with the chunk in cache: below, streaming
+// stores slow down the writer and a reader on another core; at 8 MiB they save the writer a tenth, at 100 MB
+// a quarter.
 constexpr std::size_t kStreamingBytes = 8u << 20;
 
-// Elements worked on at a time where a step needs scratch, so that it stays in L1.
+// Elements per pass where an update needs scratch memory, so that it stays in L1.
 constexpr std::size_t kBlock = 2048;
 
 void cut(Range range, std::vector<Range>& chunks) {
@@ -46,7 +47,7 @@ DenseShard::DenseShard(std::span<float> weights, const optimizer::Optimizer& opt
 }
 
 const std::vector<Range>& DenseShard::chunks_of(std::size_t group) const {
-  CAPSTAN_CHECK(group < groups(), "a group of the shard");
+  CAPSTAN_CHECK(group < groups(), "the shard has this group");
   return groups_.empty() ? whole_ : groups_[group];
 }
 
@@ -58,7 +59,7 @@ std::size_t DenseShard::elements(std::size_t group) const {
 }
 
 Range DenseShard::chunk(std::size_t index) const {
-  CAPSTAN_CHECK(index < chunks(), "a chunk of the shard");
+  CAPSTAN_CHECK(index < chunks(), "the shard has this chunk");
   return whole_[index];
 }
 
@@ -67,13 +68,13 @@ void DenseShard::apply_chunk(std::size_t chunk, const optimizer::UpdateIndex& in
                              std::span<float* const> destinations, const UpdateRule& rule,
                              std::size_t group) {
   using Kind = UpdateRule::Kind;
-  CAPSTAN_CHECK(chunk < chunks(group), "a chunk of the group");
+  CAPSTAN_CHECK(chunk < chunks(group), "the group has this chunk");
   const auto range = chunks_of(group)[chunk];
   const bool compensates = rule.kind == Kind::kCompensate || rule.kind == Kind::kCompensateAdaptive;
   if (rule.kind == Kind::kMove) {
     move(range, rule.strength, contributions);
   } else if (compensates && contributions[0].base) {
-    CAPSTAN_CHECK(contributions.size() == 1, "one gradient at a time");
+    CAPSTAN_CHECK(contributions.size() == 1, "one gradient is compensated at a time");
     compensate(range, index, contributions[0], rule);
   } else {
     std::vector<optimizer::Contribution> here(contributions.begin(), contributions.end());
@@ -109,7 +110,7 @@ void DenseShard::compensate(Range range, const optimizer::UpdateIndex& index,
     if (rule.kind == UpdateRule::Kind::kCompensate) {
       kernels::compensate(strength, gradient, weights.data(), c.base + at, corrected);
     } else {
-      CAPSTAN_CHECK(state_.size() > optimizer_state_, "a shard that keeps the mean of squares");
+      CAPSTAN_CHECK(state_.size() > optimizer_state_, "the shard keeps the mean of squared gradients");
       kernels::compensate_adaptive(strength, gradient, weights.data(), c.base + at, state_.back().data() + at,
                                    corrected);
     }

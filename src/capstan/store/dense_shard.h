@@ -13,46 +13,45 @@
 
 namespace capstan::store {
 
-// The weights of one server's range, in memory that the caller gives (it may be shared), with the
-// optimizer state beside them. Not thread-safe as a whole; apply() and chunks of it may run on several
-// threads as long as no two touch the same chunk.
+// The weights of one server's range, in memory of the caller (it may be shared), and their optimizer state.
+// Several threads may work on different chunks at once; everything else is not thread-safe.
 class DenseShard {
  public:
   // Elements per chunk: 256 KiB of weights stay in a core's L2 cache between update and copy.
   static constexpr std::size_t kChunk = std::size_t{64} * 1024;
 
-  // `adaptive`: keeps the mean of squared gradients too, for UpdateRule::Kind::kCompensateAdaptive. `groups`:
-  // the elements of each, as sorted ranges that together are the shard, where they are updated apart.
+  // `adaptive`: also keeps the mean of squared gradients, for UpdateRule::Kind::kCompensateAdaptive.
+  // `groups`: the elements of each group that is updated separately, as sorted ranges that together cover the
+  // shard.
   DenseShard(std::span<float> weights, const optimizer::Optimizer& optimizer, bool adaptive = false,
              const std::vector<std::vector<Range>>& groups = {});
 
   std::span<const float> weights() const { return weights_; }
   std::span<float> mutable_weights() { return weights_; }
   std::size_t chunks() const { return whole_.size(); }
-  // Where there are groups an update is of the chunks of one, which cross none of its ranges; everything else
-  // is of those of the whole shard.
+  // An update works on the chunks of one group, each within one of its ranges. All other operations work on
+  // the chunks of the whole shard.
   std::size_t groups() const { return groups_.empty() ? 1 : groups_.size(); }
   std::size_t chunks(std::size_t group) const { return chunks_of(group).size(); }
   std::size_t elements(std::size_t group) const;
 
   // Updates one chunk by a rule, then copies its new weights to each destination (arrays as long as the
-  // shard). Contributions point at the shard's first element; one that is to be compensated is alone, and
-  // without a base has nothing to compensate.
+  // shard). Contributions point to the shard's first element. A compensating rule takes a single
+  // contribution; one without a base is not corrected.
   void apply_chunk(std::size_t chunk, const optimizer::UpdateIndex& index,
                    std::span<const optimizer::Contribution> contributions,
                    std::span<float* const> destinations, const UpdateRule& rule = {}, std::size_t group = 0);
-  // Adds a contribution to one chunk of a sum that is kept beside the weights, or begins a new one with it.
+  // Adds a contribution to one chunk of the accumulated sum; with `first`, replaces the sum by it.
   void accumulate_chunk(std::size_t chunk, const optimizer::Contribution& contribution, bool first);
-  // The sum, as a contribution; make_sum() before the first accumulate.
+  // The accumulated sum as a contribution; make_sum() allocates it before the first accumulate_chunk().
   optimizer::Contribution sum() { return {sum_->data(), 1}; }
   void make_sum();
-  // Copies one chunk of the weights as they are.
+  // Copies one chunk of the weights.
   void copy_chunk(std::size_t chunk, std::span<float* const> destinations) const;
-  // Copies one chunk of the weights to the first destination, and of each state array to one more.
+  // Copies one chunk of the weights to the first destination, and of each state array to one of the others.
   void save_chunk(std::size_t chunk, std::span<float* const> destinations) const;
 
-  // The optimizer's state arrays, in the optimizer's order, then the mean of squared gradients where it is
-  // kept: to save them, and to restore them into.
+  // The optimizer's state arrays in its order, then the mean of squared gradients where it is kept.
   std::vector<std::span<const float>> state() const;
   std::vector<std::span<float>> mutable_state();
 
@@ -66,11 +65,11 @@ class DenseShard {
   void copy(Range range, std::span<float* const> destinations) const;
 
   std::span<float> weights_;
-  std::vector<Range> whole_;                // its chunks
-  std::vector<std::vector<Range>> groups_;  // chunks of each group; empty where there is one
+  std::vector<Range> whole_;                // chunks of the shard
+  std::vector<std::vector<Range>> groups_;  // chunks of each group; empty for a single group
   const optimizer::Optimizer& optimizer_;
   std::vector<ZeroedArray> state_;
-  std::size_t optimizer_state_;  // how many of them are the optimizer's
+  std::size_t optimizer_state_;  // number of state arrays of the optimizer
   std::optional<ZeroedArray> sum_;
 };
 

@@ -24,7 +24,7 @@ ZeroedArray::ZeroedArray(std::size_t size) : size_(size) {
   const std::size_t past = reinterpret_cast<std::uintptr_t>(mapping_) % kHugePage;
   const std::size_t skipped = large && past != 0 ? kHugePage - past : 0;
   data_ = static_cast<float*>(mapping_) + skipped / sizeof(float);
-  // A hint: where it is refused, the array works in small pages.
+  // Only a hint: without huge pages the array uses small ones.
   if (large) (void)madvise(data_, bytes, MADV_HUGEPAGE);
 }
 

@@ -5,8 +5,8 @@
 
 namespace capstan::store {
 
-// Floats that start as zero and take memory only when first touched, in huge pages where the system has
-// them. Movable, not copyable. Throws std::bad_alloc where address space runs out.
+// Floats that are initially zero and take memory only when first touched, in huge pages where the system has
+// them. Movable, not copyable. Throws std::bad_alloc if the mapping fails.
 class ZeroedArray {
  public:
   explicit ZeroedArray(std::size_t size);
@@ -21,7 +21,7 @@ class ZeroedArray {
  private:
   void* mapping_ = nullptr;
   std::size_t mapping_bytes_ = 0;
-  float* data_ = nullptr;  // on a huge-page boundary where larger than one
+  float* data_ = nullptr;  // on a huge-page boundary if at least one huge page long
   std::size_t size_ = 0;
 };
 

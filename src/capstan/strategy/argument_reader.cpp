@@ -10,7 +10,7 @@
 namespace capstan::strategy {
 namespace {
 
-// All of the text, as a finite number.
+// Parses all of the text as a number.
 template <class T>
 bool read(std::string_view text, T& value) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -76,7 +76,7 @@ bool ArgumentReader::is(const char* word) {
 
 void ArgumentReader::end() const {
   if (next_ < fields_.size())
-    throw UserError(fmt::format("strategy {} has no place for \"{}\"", spelling_, fields_[next_]));
+    throw UserError(fmt::format("strategy {}: unexpected option \"{}\"", spelling_, fields_[next_]));
 }
 
 std::string text_of(double value) {

@@ -8,20 +8,20 @@
 
 namespace capstan::strategy {
 
-// What stands between the colons behind a strategy's name, taken one after the other; one that is missing
-// takes its default. Every function throws UserError that says what is wrong and what would be right.
+// Reads the options between the colons after a strategy's name, one after the other. A missing option takes
+// its default. Every function throws UserError that names the option, its value and what is allowed.
 class ArgumentReader {
  public:
-  // `spelling` is how the strategy is written with all its options: "easgd:ALPHA:T".
+  // `spelling` is the strategy's name with all its options: "easgd:ALPHA:T".
   ArgumentReader(const std::string& text, std::string spelling);
 
   std::uint64_t whole(const char* name, std::uint64_t missing, std::uint64_t least, std::uint64_t most);
   double number(const char* name, double missing, double least, double most);
   // "2s", "500ms".
   Duration time(const char* name, Duration missing);
-  // True where the option is there and is this word; then it is taken.
+  // True if the next option is this word; then it is consumed.
   bool is(const char* word);
-  // Nothing may be left.
+  // Rejects options that were not read.
   void end() const;
 
  private:
@@ -33,7 +33,7 @@ class ArgumentReader {
   std::size_t next_ = 0;
 };
 
-// The shortest text that reads back as the same number, or the same time.
+// The shortest text that parses to the same value.
 std::string text_of(double value);
 std::string text_of(Duration value);
 

@@ -4,7 +4,7 @@
 namespace capstan::strategy {
 namespace {
 
-// Every gradient is one update, on arrival; damped, with a learning rate that falls as it is older.
+// Every gradient is one update, on arrival. `damped` divides the learning rate by 1 + staleness.
 class Async final : public Strategy {
  public:
   explicit Async(bool damped) : damped_(damped) {}

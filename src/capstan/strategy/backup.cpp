@@ -7,8 +7,8 @@
 namespace capstan::strategy {
 namespace {
 
-// Synchronous with `spare` workers to spare: the first of the others' gradients of a step make the update,
-// and what comes later for that step is dropped.
+// Synchronous with `spare` backup workers: the first (workers - spare) gradients of a step make the update,
+// later ones of that step are dropped.
 class Backup final : public Strategy {
  public:
   explicit Backup(std::uint32_t spare) : spare_(spare) {}

@@ -9,7 +9,7 @@
 namespace capstan::strategy {
 namespace {
 
-// The K-th waiting gradient completes an update of all K; later ones belong to the next.
+// Every K buffered gradients make one update.
 class Batch final : public Strategy {
  public:
   explicit Batch(std::uint32_t k) : k_(k) {}

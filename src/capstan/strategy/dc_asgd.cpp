@@ -6,8 +6,8 @@
 namespace capstan::strategy {
 namespace {
 
-// Asynchronous with delay compensation: every gradient is corrected by what the weights have moved since the
-// worker took them, then is one update.
+// Asynchronous with delay compensation: every gradient is one update, corrected for the change of the weights
+// since the worker pulled them.
 class DelayCompensated final : public Strategy {
  public:
   DelayCompensated(double strength, bool adaptive) : strength_(strength), adaptive_(adaptive) {}

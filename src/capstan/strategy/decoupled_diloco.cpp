@@ -9,8 +9,8 @@
 namespace capstan::strategy {
 namespace {
 
-// DiLoCo that waits for some of the workers and a moment longer: those who have reported by then make the
-// outer step, each by its samples; later ones join the next.
+// DiLoCo that waits for `enough` workers and then for `grace`: the pushes that have arrived by then make the
+// outer step, weighted by samples; later ones count for the next.
 class DecoupledDiLoCo final : public Strategy {
  public:
   DecoupledDiLoCo(std::uint64_t steps, std::uint32_t enough, Duration grace)
@@ -48,7 +48,7 @@ std::unique_ptr<Strategy> make_decoupled_diloco(const std::string& text, std::ui
   options.end();
   if (enough > workers)
     throw UserError(
-        fmt::format("strategy decoupled-diloco:H:K:GRACE: {} of {} workers never report: K may be "
+        fmt::format("strategy decoupled-diloco:H:K:GRACE: K is {}, but the job has {} workers: K may be "
                     "at most {}",
                     enough, workers, workers));
   return std::make_unique<DecoupledDiLoCo>(steps, enough, grace);

@@ -6,14 +6,13 @@
 namespace capstan::strategy {
 namespace {
 
-// Every worker trains by itself for many steps; then servers make an outer step with the mean of how far all
-// have come.
+// Workers make many local steps; then servers make an outer step with the mean of the workers' deltas.
 class DiLoCo final : public Strategy {
  public:
   explicit DiLoCo(std::uint64_t steps) : steps_(steps) {}
 
   std::string spelling() const override { return fmt::format("diloco:{}", steps_); }
-  Trigger trigger(const View& view) const override { return when_all_are_there(view); }
+  Trigger trigger(const View& view) const override { return when_all_have_pushed(view); }
   double weight(const Push&, const Merging& merging) const override {
     return 1.0 / static_cast<double>(merging.pushes);
   }

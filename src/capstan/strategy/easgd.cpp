@@ -6,8 +6,8 @@
 namespace capstan::strategy {
 namespace {
 
-// Elastic averaging: workers train by themselves and are tied to the servers' weights by a spring. Every
-// `steps` steps a worker's weights x and the servers' w move towards each other by δ = α·(x - w).
+// Elastic averaging: after every `steps` local steps a worker's weights x and the servers' w move towards
+// each other by δ = α·(x - w).
 class Easgd final : public Strategy {
  public:
   Easgd(double alpha, std::uint64_t steps) : alpha_(alpha), steps_(steps) {}
@@ -18,7 +18,7 @@ class Easgd final : public Strategy {
   UpdateRule apply(std::span<const Push>, Version) const override {
     return {UpdateRule::Kind::kMove, 1, 1 - alpha_};
   }
-  // The worker is told w' = w + δ, not w: since x - w' = (1 - α)·(x - w), its own δ is this part of it.
+  // The worker receives w' = w + δ, not w: since x - w' = (1 - α)·(x - w), δ = α / (1 - α)·(x - w').
   LocalSteps local_steps() const override {
     return {LocalSteps::Payload::kWeights, steps_, 0, alpha_ / (1 - alpha_)};
   }

@@ -65,7 +65,7 @@ void Engine::count_pushes(std::optional<PushCount> from, std::optional<PushCount
 }
 
 std::vector<Decision> Engine::join(WorkerId worker) {
-  CAPSTAN_CHECK(!is_live(worker), "a worker joins once at a time");
+  CAPSTAN_CHECK(!is_live(worker), "the worker is not a member yet");
   const auto pushes = slowest();
   live_.insert(std::ranges::lower_bound(live_, worker, {}, &LiveWorker::id), {worker, pushes, false});
   count_pushes({}, pushes);
@@ -76,7 +76,7 @@ std::vector<Decision> Engine::join(WorkerId worker) {
 
 std::vector<Decision> Engine::push(const Push& push) {
   auto* worker = find(push.worker);
-  CAPSTAN_CHECK(worker && !worker->buffered, "a live worker hands in one push at a time");
+  CAPSTAN_CHECK(worker && !worker->buffered, "a live worker has at most one push in the buffer");
   std::vector<Decision> out;
   const PushCount before = worker->pushes;
   ++worker->pushes.value;
@@ -103,7 +103,7 @@ std::vector<Decision> Engine::push(const Push& push) {
 }
 
 std::vector<Decision> Engine::pull(WorkerId worker) {
-  CAPSTAN_CHECK(is_live(worker), "a live worker pulls");
+  CAPSTAN_CHECK(is_live(worker), "only a live worker pulls");
   waiting_[worker].waits = true;
   ask_.push_back(worker);
   return tick();
@@ -143,7 +143,7 @@ std::vector<Decision> Engine::tick() {
   return out;
 }
 
-// One update, or the next strategy; false where neither is due.
+// Makes one update or switches to the next strategy; false where neither is due.
 bool Engine::apply_what_is_due(std::vector<Decision>& out) {
   deadline_.reset();
   if (exhausted()) return false;
@@ -160,7 +160,7 @@ bool Engine::apply_what_is_due(std::vector<Decision>& out) {
   const auto trigger = strategy_->trigger(view());
   deadline_ = trigger.at;
   if (trigger.count == 0) return false;
-  CAPSTAN_CHECK(trigger.count <= buffer_.size(), "a strategy merges no more than is there");
+  CAPSTAN_CHECK(trigger.count <= buffer_.size(), "a strategy merges only buffered pushes");
   apply(trigger.count, out);
   return true;
 }
@@ -176,7 +176,7 @@ void Engine::settle(std::vector<Decision>& out) {
   release(out);
 }
 
-// By rank.
+// In rank order.
 void Engine::release(std::vector<Decision>& out) {
   const auto ask = [&](const LiveWorker& worker) {
     auto& waiting = waiting_[worker.id];
@@ -198,7 +198,7 @@ void Engine::release(std::vector<Decision>& out) {
 void Engine::drop_buffered(std::vector<Decision>& out) {
   dropped_ += buffer_.size();
   for (const auto& push : buffer_) {
-    if (push.accumulated) continue;  // nobody waits for it
+    if (push.accumulated) continue;  // no worker waits for it
     out.push_back(Drop{push.worker, push.sequence});
     if (auto* worker = find(push.worker)) worker->buffered = false;
   }

@@ -21,31 +21,31 @@ struct Merge {
   float factor = 1;
 };
 
-// Make version before + 1 of these pushes, merged in rank order, and of what was accumulated before.
+// Make version before + 1 from these pushes, merged in rank order.
 struct Apply {
   Version before;
   std::vector<Merge> merged;
-  bool accumulated = false;  // the sum of the accumulated counts too
+  bool accumulated = false;  // and from the accumulated sum
   UpdateRule rule;
 };
-// Add so much of this push to the sum that the servers keep for the next update. Its arena is the worker's
-// again.
+// Add factor · this push to the sum that the servers keep for the next update. The worker may reuse its
+// arena.
 struct Accumulate {
   WorkerId worker;
   Sequence sequence;
   float factor = 1;
-  bool first = false;  // it begins a new sum
+  bool first = false;  // begins a new sum
 };
-// This push is not used. Its arena is the worker's again.
+// This push is not used. The worker may reuse its arena.
 struct Drop {
   WorkerId worker;
   Sequence sequence;
 };
-// Answer the pull of this worker with the weights as they are after all decisions before this one.
+// Answer this worker's pull with the weights as they are after all decisions before this one.
 struct Release {
   WorkerId worker;
   Version version;
-  Version applied;  // what this worker's newest push became or becomes part of; 0 for none, or dropped
+  Version applied;  // that its newest push became or will become part of; 0 for none, or dropped
 };
 using Decision = std::variant<Apply, Accumulate, Drop, Release>;
 
@@ -54,20 +54,19 @@ struct Staleness {
   std::uint64_t max = 0;
 };
 
-// Turns events into decisions by asking a strategy. The decisions of one event are to be carried out in
-// order, and completely before those of the next event. Nothing is decided before begin(), so that the
-// first update does not depend on who came first.
-// Owned by one thread; not thread-safe.
+// Turns events into decisions by asking a strategy. The caller executes the decisions of one event in order,
+// and completely before those of the next event. Nothing is decided before begin(), so that the first update
+// does not depend on the order in which workers join. Owned by one thread; not thread-safe.
 class Engine {
  public:
   using Now = std::function<TimePoint()>;
 
-  // `later` by their versions. What is buffered when one takes over is applied first, by the one before.
+  // `later` is sorted by version. Before a switch, the old strategy applies what is buffered.
   explicit Engine(std::unique_ptr<Strategy> strategy, std::vector<Phase> later = {},
                   Now now = SteadyClock::now);
   explicit Engine(StrategySpec spec, Now now = SteadyClock::now);
 
-  const Strategy& strategy() const { return *strategy_; }  // in force
+  const Strategy& strategy() const { return *strategy_; }  // the current one
   Version version() const { return version_; }
   bool started() const { return started_; }
   std::size_t live() const { return live_.size(); }
@@ -83,12 +82,12 @@ class Engine {
   // The worker has left or is lost; its buffered push, if any, is dropped.
   std::vector<Decision> remove(WorkerId worker);
   std::vector<Decision> begin();
-  // Goes on from a version that an earlier run reached. Before anybody joins.
+  // Continues from a version that an earlier run reached. Called before any worker joins.
   void resume(Version version);
-  // No update past this version: what is buffered then, or comes later, is dropped and answered.
+  // No update past this version: pushes that are buffered then, or arrive later, are dropped and answered.
   std::vector<Decision> limit(Version last);
   bool exhausted() const { return version_ >= limit_; }
-  // When tick() is to be called, if nothing happens before.
+  // When to call tick() if no event comes before.
   std::optional<TimePoint> deadline() const { return deadline_; }
   std::vector<Decision> tick();
 
@@ -121,10 +120,10 @@ class Engine {
   Version limit_{std::numeric_limits<std::uint64_t>::max()};
   std::vector<LiveWorker> live_;                  // by rank
   std::vector<Push> buffer_;                      // by arrival
-  std::size_t accumulated_ = 0;                   // how many of them are part of the servers' sum
-  std::map<PushCount, std::size_t> push_counts_;  // how many of the live stand where
+  std::size_t accumulated_ = 0;                   // how many of the buffer are in the servers' sum
+  std::map<PushCount, std::size_t> push_counts_;  // live workers by number of pushes
   std::map<WorkerId, Waiting> waiting_;
-  // Who may be free to go: with thousands of workers not all can be asked at every push.
+  // Workers whose release may have become due: with thousands of workers, asking all at every push is slow.
   std::vector<WorkerId> ask_;
   bool ask_all_ = false;
   std::optional<TimePoint> deadline_;
@@ -133,7 +132,7 @@ class Engine {
   std::map<WorkerId, Tally> staleness_of_;
 };
 
-// One for each group of a spec, that of the default first.
+// One engine for each group of a spec, the default group first.
 std::vector<Engine> make_engines(StrategySpec spec, const Engine::Now& now = SteadyClock::now);
 
 }  // namespace capstan::strategy

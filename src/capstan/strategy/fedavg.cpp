@@ -6,18 +6,18 @@
 namespace capstan::strategy {
 namespace {
 
-// Federated averaging: every worker trains by itself on all of its data; then all go on with the mean of
-// their weights, each by its samples.
+// Federated averaging: every worker makes local steps over its part of the data; then all continue with the
+// mean of their weights, weighted by samples.
 class FedAvg final : public Strategy {
  public:
   explicit FedAvg(std::uint64_t epochs) : epochs_(epochs) {}
 
   std::string spelling() const override { return fmt::format("fedavg:{}", epochs_); }
-  Trigger trigger(const View& view) const override { return when_all_are_there(view); }
+  Trigger trigger(const View& view) const override { return when_all_have_pushed(view); }
   UpdateRule apply(std::span<const Push> merged, Version) const override {
     double samples = 0;
     for (const auto& push : merged) samples += push.samples;
-    return {UpdateRule::Kind::kMove, 1, samples > 0 ? 0.0 : 1.0};  // of nothing, nothing comes
+    return {UpdateRule::Kind::kMove, 1, samples > 0 ? 0.0 : 1.0};  // without samples the weights stay
   }
   LocalSteps local_steps() const override { return {LocalSteps::Payload::kWeights, 0, epochs_, 1}; }
   bool workers_idle_during_update(std::uint32_t) const override { return true; }

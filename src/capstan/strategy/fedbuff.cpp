@@ -8,8 +8,8 @@
 namespace capstan::strategy {
 namespace {
 
-// Buffered asynchronous federated learning: workers train by themselves and never wait; every K deltas, less
-// of one the staler it is, are one step of the servers.
+// Buffered asynchronous federated learning: workers make local steps and never wait; every K deltas, each
+// scaled by its staleness, make one outer step.
 class FedBuff final : public Strategy {
  public:
   FedBuff(std::uint32_t k, std::uint64_t steps, double rate) : k_(k), steps_(steps), rate_(rate) {}

@@ -6,13 +6,13 @@
 namespace capstan::strategy {
 namespace {
 
-// Every worker trains by itself; after so many steps all go on with the mean of their weights.
+// After `steps` local steps all workers continue with the mean of their weights.
 class LocalSgd final : public Strategy {
  public:
   explicit LocalSgd(std::uint64_t steps) : steps_(steps) {}
 
   std::string spelling() const override { return fmt::format("local-sgd:{}", steps_); }
-  Trigger trigger(const View& view) const override { return when_all_are_there(view); }
+  Trigger trigger(const View& view) const override { return when_all_have_pushed(view); }
   double weight(const Push&, const Merging& merging) const override {
     return 1.0 / static_cast<double>(merging.pushes);
   }

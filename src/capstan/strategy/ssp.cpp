@@ -11,7 +11,7 @@ namespace {
 constexpr auto kNoBound = std::numeric_limits<std::uint64_t>::max();
 
 // Stale synchronous parallel: every gradient is one update, on arrival; a worker that is more than `bound`
-// steps ahead of the slowest waits for it.
+// steps ahead of the slowest worker waits.
 class Ssp final : public Strategy {
  public:
   explicit Ssp(std::uint64_t bound) : bound_(bound) {}

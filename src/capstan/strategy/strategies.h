@@ -2,7 +2,7 @@
 
 #include "capstan/strategy/strategy.h"
 
-// What table.cpp lists: one function per strategy. `options` is what follows the name's colon.
+// One function per strategy, for table.cpp. `options` is the text after the name's colon.
 namespace capstan::strategy {
 
 std::unique_ptr<Strategy> make_sync(const std::string& options, std::uint32_t workers);

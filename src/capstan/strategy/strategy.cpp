@@ -13,7 +13,7 @@ double Strategy::weight(const Push& push, const Merging& merging) const {
   return merging.samples > 0 ? push.samples / merging.samples : 0;
 }
 
-Trigger when_all_are_there(const View& view) {
+Trigger when_all_have_pushed(const View& view) {
   return {!view.live.empty() && view.buffer.size() >= view.live.size() ? view.live.size() : 0};
 }
 

@@ -36,7 +36,7 @@ Phase parse_phase(const std::string& text, std::uint32_t workers) {
 constexpr const char* kDefault = "default";
 
 bool matches(std::string_view glob, std::string_view name) {
-  // Where the last star stands, and where what follows it was tried last.
+  // The position of the last star in the glob, and of the last attempt to match the text after it.
   auto star = std::string_view::npos;
   std::size_t g = 0, n = 0, tried = 0;
   while (n < name.size()) {
@@ -101,9 +101,9 @@ StrategySpec parse_groups(const std::string& text, std::uint32_t workers) {
   return spec;
 }
 
-// Calls visit(first version, version behind the last, pushes per update) for each stretch.
+// Calls visit(first version, end version, pushes per update) for each phase.
 template <class Visit>
-void for_each_stretch(const StrategySpec& spec, Visit visit) {
+void for_each_phase(const StrategySpec& spec, Visit visit) {
   const Strategy* strategy = spec.first.get();
   std::uint64_t begin = 0;
   for (const auto& phase : spec.later) {
@@ -177,7 +177,7 @@ std::vector<std::uint32_t> StrategySpec::groups_of(const FlatLayout& layout) con
 
 std::uint64_t StrategySpec::pushes(Version from, Version to) const {
   std::uint64_t sum = 0;
-  for_each_stretch(*this, [&](std::uint64_t begin, std::uint64_t end, std::uint64_t each) {
+  for_each_phase(*this, [&](std::uint64_t begin, std::uint64_t end, std::uint64_t each) {
     const auto first_version = std::max(begin, from.value), last = std::min(end, to.value);
     if (last > first_version) sum += (last - first_version) * each;
   });
@@ -186,7 +186,7 @@ std::uint64_t StrategySpec::pushes(Version from, Version to) const {
 
 Version StrategySpec::after(Version from, std::uint64_t pushes) const {
   auto version = from.value;
-  for_each_stretch(*this, [&](std::uint64_t, std::uint64_t end, std::uint64_t each) {
+  for_each_phase(*this, [&](std::uint64_t, std::uint64_t end, std::uint64_t each) {
     if (version >= end || pushes == 0) return;
     const auto updates = std::min(end - version, (pushes + each - 1) / each);
     version += updates;
@@ -199,7 +199,7 @@ StrategySpec parse_strategy_spec(const std::string& text, std::uint32_t workers)
   const auto parts = split(text, ';');
   if (parts[0].find_first_of("=,") != std::string::npos) {
     if (parts.size() > 1)
-      throw UserError(fmt::format("--switch {}: groups of parameters keep their strategies to the end",
+      throw UserError(fmt::format("--switch {}: cannot be combined with groups of tensors",
                                   text.substr(parts[0].size() + 1)));
     return parse_groups(text, workers);
   }
@@ -209,14 +209,12 @@ StrategySpec parse_strategy_spec(const std::string& text, std::uint32_t workers)
     const auto& phase = spec.later.back();
     for (const auto* strategy : {spec.first.get(), phase.strategy.get()}) {
       if (strategy->local_steps().uses_local_steps())
-        throw UserError(
-            fmt::format("--switch {}: with {} workers train by themselves: it is for a whole job, from its "
-                        "begin to its end",
-                        parts[i], strategy->spelling()));
+        throw UserError(fmt::format("--switch {}: {} uses local steps and cannot be combined with --switch",
+                                    parts[i], strategy->spelling()));
     }
     if (i > 1 && phase.from <= spec.later[i - 2].from)
-      throw UserError(fmt::format("--switch {}: the change before it is at step {}", parts[i],
-                                  spec.later[i - 2].from.value));
+      throw UserError(fmt::format("--switch {}: must be at a later step than the switch before it, {}",
+                                  parts[i], spec.later[i - 2].from.value));
   }
   return spec;
 }

@@ -4,11 +4,11 @@
 namespace capstan::strategy {
 namespace {
 
-// Bulk-synchronous: one update of the gradients of all live workers.
+// Bulk-synchronous: the gradients of all live workers make one update.
 class Sync final : public Strategy {
  public:
   std::string spelling() const override { return "sync"; }
-  Trigger trigger(const View& view) const override { return when_all_are_there(view); }
+  Trigger trigger(const View& view) const override { return when_all_have_pushed(view); }
   bool workers_idle_during_update(std::uint32_t) const override { return true; }
   std::uint32_t pushes_per_update(std::uint32_t workers) const override { return workers; }
 };

@@ -17,11 +17,11 @@ namespace capstan::training {
 namespace {
 
 constexpr auto kLook = std::chrono::milliseconds(100);
-// For the others to load their data and come, and for connections to be made when all are there.
+// Timeouts: for the others to load their data and join, and for the connections between all of them.
 constexpr auto kComing = std::chrono::minutes(10);
 constexpr auto kMeeting = std::chrono::seconds(30);
-// Rank 0 evaluates while the others wait for its next gradient, so this may be long: that a process is lost
-// shows in its connections, and in what its launcher sees.
+// Rank 0 evaluates while the others wait for its next gradient, so this is long. A lost process is detected
+// by its connections and by its launcher.
 constexpr auto kStep = std::chrono::hours(24);
 
 constexpr auto kAllHere = "all are here";
@@ -46,7 +46,7 @@ class AllreduceGroup::Gloo {
 
   std::string address() const { return fmt::format("{}:{}", host_, store_->getPort()); }
 
-  // Gloo waits without end for one that does not come, so it begins when all have said that they are here.
+  // Gloo waits forever for a missing process, so it starts only after all have announced themselves.
   void meet() {
     if (rank_ == 0) {
       for (std::uint32_t other = 1; other < workers_;) {
@@ -79,7 +79,7 @@ class AllreduceGroup::Gloo {
     while (look_ && !work->isCompleted()) {
       try {
         work->wait(kLook);
-      } catch (const std::exception&) {  // not yet, or it failed, which the last wait says
+      } catch (const std::exception&) {  // not yet complete, or failed, which the last wait reports
         if (!work->isCompleted()) look_();
       }
     }
@@ -87,7 +87,7 @@ class AllreduceGroup::Gloo {
   }
 
  private:
-  // Gloo says what went wrong in several lines, of which people need the first.
+  // Of Gloo's error text only the first line is for users.
   template <class Function>
   auto guarded(Function function) -> decltype(function()) {
     try {

@@ -8,25 +8,25 @@
 
 namespace capstan::training {
 
-// The processes of a job without a server in its step: what each has is added up among them, by Gloo. Use
-// from one thread. Throws Failure (exit code 3) where one of the others is lost.
+// Sums arrays over the processes of a job without servers, with Gloo. Use from one thread. Throws Failure
+// (exit code 3) if one of the other processes is lost.
 class AllreduceGroup {
  public:
-  // Called now and then while this process waits for the others; throws to give up.
+  // Called every 100 ms while this process waits for the others; throws to give up.
   using Look = std::function<void()>;
 
-  // Opens the place where the others find this process, which has rank 0: HOST:PORT, 0 for any port. Gloo
-  // listens on every interface of the host, and asks nobody for a token.
+  // Opens the rendezvous at HOST:PORT (port 0: any) as rank 0. Gloo listens on every interface of the host
+  // and does not check a token.
   static std::unique_ptr<AllreduceGroup> open(const std::string& address, std::uint32_t workers, Look look);
-  // Goes there.
+  // Joins the rendezvous of rank 0.
   static std::unique_ptr<AllreduceGroup> join(const std::string& address, std::uint32_t rank,
                                               std::uint32_t workers);
   ~AllreduceGroup();
 
-  std::string address() const;  // for the others
-  // Waits for all, once.
+  std::string address() const;  // for join()
+  // Waits until all processes have joined; called once.
   void meet();
-  // values[i] = Σ of everybody's values[i], the same bits for all.
+  // values[i] = Σ values[i] over all processes, with the same bits in each.
   void sum(std::span<float> values);
 
  private:

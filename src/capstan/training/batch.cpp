@@ -18,7 +18,7 @@ Batch gather(const data::ImageSource& source, std::span<const std::uint32_t> ind
   auto* image = batch.images.data_ptr<float>();
   auto* label = batch.labels.data_ptr<std::int64_t>();
   for (const auto i : indices) {
-    CAPSTAN_CHECK(i < source.count(), "an index of a sample");
+    CAPSTAN_CHECK(i < source.count(), "the source has this sample");
     source.render(i, epoch, image);
     image += s.pixels();
     *label++ = source.label(i);

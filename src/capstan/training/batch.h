@@ -17,8 +17,8 @@ struct Batch {
   std::int64_t size() const { return labels.size(0); }
 };
 
-// Spelled out, since with one channel libtorch's channels-last format would be ambiguous, and convolutions
-// would take the slower path.
+// Explicit strides: with one channel libtorch's channels-last format is ambiguous, and convolutions would
+// take the slower path.
 std::array<std::int64_t, 4> channels_last_strides(const data::ImageShape& shape);
 
 // The samples with these indices, in this order, as they are in `epoch`. Thread-safe.

@@ -14,8 +14,7 @@
 namespace capstan::training {
 namespace {
 
-// As many as one pass of the network takes, and fewer of images so large that several batches in memory would
-// be a burden.
+// At most 256, and fewer large images, since several batches are in memory at once.
 std::size_t batch_size(const data::ImageShape& shape) {
   constexpr std::size_t kMost = 256, kMostFloats = std::size_t{8} << 20;
   return std::clamp<std::size_t>(kMostFloats / shape.pixels(), 1, kMost);
@@ -34,7 +33,8 @@ data::BatchSequence in_order(std::size_t count, std::size_t batch) {
 
 }  // namespace
 
-Evaluator::Evaluator(const data::ImageSource& test, EvaluatorOptions options) : test_(test), options_(options) {}
+Evaluator::Evaluator(const data::ImageSource& test, EvaluatorOptions options)
+    : test_(test), options_(options) {}
 
 std::optional<Evaluation> Evaluator::evaluate(models::Model& model) const {
   const at::NoGradGuard no_grad;

@@ -14,22 +14,21 @@ namespace capstan::training {
 
 struct EvaluatorOptions {
   unsigned loader_threads = 1;
-  std::size_t batch = 0;                      // samples at once; 0: as many as suit their size
-  const std::atomic<bool>* cancel = nullptr;  // looked at before each batch
+  std::size_t batch = 0;                      // samples; 0: chosen by their size
+  const std::atomic<bool>* cancel = nullptr;  // checked before each batch
 };
 
-// Runs a model over a whole test set: of a run, of a checkpoint, of a process that trains by itself. Several
-// threads may use one, each with a model of its own.
+// Evaluates a model on a whole test set. Several threads may use one evaluator, each with its own model.
 class Evaluator {
  public:
-  // `test` must outlive it.
+  // `test` must outlive the evaluator.
   explicit Evaluator(const data::ImageSource& test, EvaluatorOptions options = {});
 
-  // The model as its parameters are bound, in evaluation mode; leaves it in training mode. Nothing where it
-  // was cancelled. Throws UserError for images that cannot be read.
+  // Evaluates with the parameters as they are bound, in evaluation mode; leaves the model in training mode.
+  // No value if cancelled. Throws UserError for images that cannot be read.
   std::optional<Evaluation> evaluate(models::Model& model) const;
-  // The same after binding the model to flat weights, which must outlive the binding. Empty buffers leave the
-  // model's as they are.
+  // The same after binding the model to flat weights, which must outlive the binding. Empty `buffers` leave
+  // the model's buffers unchanged.
   std::optional<Evaluation> evaluate(models::Model& model, const FlatLayout& layout,
                                      std::span<const float> weights, std::span<const float> buffers) const;
 

@@ -28,11 +28,11 @@ Batch Loader::next() {
 Batch Loader::take() {
   if (!prefetcher_) {
     const auto request = sequence_();
-    CAPSTAN_CHECK(request, "no more batches are asked for than the sequence has");
+    CAPSTAN_CHECK(request, "the sequence has another batch");
     return gather(source_, request->samples, request->epoch);
   }
   const auto rendered = prefetcher_->next();
-  CAPSTAN_CHECK(rendered, "no more batches are asked for than the sequence has");
+  CAPSTAN_CHECK(rendered, "the sequence has another batch");
   const auto& s = source_.shape();
   const auto count = static_cast<std::int64_t>(rendered->labels.size());
   return {at::from_blob(rendered->images.data(), {count, s.channels, s.height, s.width},

@@ -26,7 +26,7 @@ LocalTrainer::~LocalTrainer() {
   models::unbind_parameters(model_);
 }
 
-// The optimizer counts its own steps, which began with its state; the schedule those of the worker.
+// The optimizer counts the steps of its state, the schedule those of the worker.
 StepResult LocalTrainer::step(const Batch& batch, std::uint64_t number) {
   auto result = compute_gradients(model_, arena_, batch);
   const optimizer::Contribution whole[] = {{gradients_.data(), 1.0f}};
@@ -42,7 +42,7 @@ StepResult LocalTrainer::step(const Batch& batch, std::uint64_t number) {
 void LocalTrainer::write_push(strategy::LocalSteps::Payload payload, std::span<const float> given,
                               std::span<float> out) const {
   const std::span<const float> mine = weights_;
-  CAPSTAN_CHECK(given.size() == mine.size() && out.size() == mine.size(), "arrays of the whole model");
+  CAPSTAN_CHECK(given.size() == mine.size() && out.size() == mine.size(), "all arrays have the model's size");
   if (payload == strategy::LocalSteps::Payload::kWeights) {
     std::ranges::copy(mine, out.begin());
     return;
@@ -53,13 +53,13 @@ void LocalTrainer::write_push(strategy::LocalSteps::Payload payload, std::span<c
 
 void LocalTrainer::move_to(std::span<const float> weights, double part) {
   const std::span<float> mine = weights_;
-  CAPSTAN_CHECK(weights.size() == mine.size(), "the weights of the whole model");
+  CAPSTAN_CHECK(weights.size() == mine.size(), "the weights have the model's size");
   if (part == 1) {
     std::ranges::copy(weights, mine.begin());
     return;
   }
   const kernels::Term pull[] = {{weights.data(), static_cast<float>(part)}};
-  kernels::weighted_sum(pull, 0, gradients_);  // which nobody needs between two steps
+  kernels::weighted_sum(pull, 0, gradients_);  // as scratch: unused between two steps
   kernels::blend_step(static_cast<float>(1 - part), gradients_, mine);
 }
 

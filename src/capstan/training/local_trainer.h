@@ -15,11 +15,11 @@
 
 namespace capstan::training {
 
-// A worker's own weights, and the optimizer with which it trains them between two exchanges with the servers.
-// The model's parameters are views of these weights while this lives. Use from one thread.
+// A worker's own weights and the optimizer of its local steps. The model's parameters are views of these
+// weights during the trainer's lifetime. Use from one thread.
 class LocalTrainer {
  public:
-  // Begins with the servers' weights. The learning rate follows `schedule` by the steps of the worker.
+  // Begins with the servers' weights. The learning rate follows `schedule` over the worker's steps.
   LocalTrainer(models::Model& model, const FlatLayout& layout, std::span<const float> weights,
                const optimizer::Options& options, const optimizer::Schedule& schedule);
   ~LocalTrainer();
@@ -27,10 +27,10 @@ class LocalTrainer {
   // One step of the optimizer; it is the worker's step `number`, from 0.
   StepResult step(const Batch& batch, std::uint64_t number);
 
-  // What the worker hands in.
+  // Writes the worker's push; `given` are the weights that it pulled last.
   void write_push(strategy::LocalSteps::Payload payload, std::span<const float> given,
                   std::span<float> out) const;
-  // Goes towards the weights that came for it: all the way, or part of it.
+  // Moves the worker's weights towards the pulled ones: x -= part·(x - weights).
   void move_to(std::span<const float> weights, double part);
 
   std::span<const float> weights() const { return weights_; }
@@ -42,7 +42,7 @@ class LocalTrainer {
   const optimizer::Optimizer optimizer_;
   store::DenseShard shard_;
   models::GradientArena arena_;
-  std::uint64_t steps_ = 0;  // since the optimizer's state began
+  std::uint64_t steps_ = 0;  // of this optimizer state
 };
 
 }  // namespace capstan::training

@@ -12,7 +12,7 @@ namespace capstan::training {
 std::unique_ptr<models::Model> make_network(const NetworkOptions& options, const data::ImageShape& shape,
                                             std::uint64_t batch) {
   if (options.classes > 0 && options.classes < shape.classes) {
-    throw UserError(fmt::format("--num-classes {}: the dataset has {}, and a network needs at least as many",
+    throw UserError(fmt::format("--num-classes {}: the dataset has {} classes; give at least as many",
                                 options.classes, shape.classes));
   }
   const auto classes = options.classes > 0 ? options.classes : shape.classes;

@@ -22,8 +22,8 @@ void apply(store::DenseShard& shard, std::uint64_t version, std::span<const floa
     shard.apply_chunk(chunk, Version{version}, whole, {});
 }
 
-// What a group adds up in a step, in one array: gradients times samples, the model's buffers, who wants to
-// stop, and what each has to say of its own part.
+// What a group sums in a step, in one array: gradients times samples, the model's buffers, the stop requests,
+// and each process's StepPart.
 class Shares {
  public:
   Shares(const GroupMember& group, std::size_t gradients, std::size_t buffers)
@@ -34,10 +34,10 @@ class Shares {
         parts_(group.workers) {}
 
   std::span<float> gradients() { return all().first(gradients_); }
-  // Everybody's parts of the step.
+  // The parts of the step of all processes.
   std::span<const StepPart> parts() const { return parts_; }
-  // The factor by which the gradients are to be multiplied. Afterwards the model has the mean of the buffers,
-  // and `stop` is set if anybody's was.
+  // Returns the factor for the summed gradients. Afterwards the model has the mean of the buffers, and `stop`
+  // is set if any process set it.
   float add_up(const StepPart& own, models::Model& model, bool& stop) {
     parts_[group_.rank] = own;
     if (!group_.sum) return 1;
@@ -118,13 +118,14 @@ SingleResult train_single(const SingleOptions& options, const data::Dataset& dat
       seed_step(options.seed, WorkerId{options.group.rank}, {result.steps});
       const auto own = slowed(compute_gradients(*model, arena, loader.next()), options.group.slow_down);
       const auto computed = SteadyClock::now();
-      bool stop = wants_to_stop();  // all of a group stop after the same step
+      bool stop = wants_to_stop();  // all processes of a group stop after the same step
       const auto factor = shares.add_up(
           {static_cast<float>(own.samples), static_cast<float>(own.loss), static_cast<float>(own.seconds),
            static_cast<float>(waited), static_cast<float>(loader.wait_seconds())},
           *model, stop);
       if (options.group.sum) result.stopped = stop;
-      // Before the first step of an epoch the others wait for who evaluates, which is not part of training.
+      // Before the first step of an epoch the others wait for the evaluating process; that is not training
+      // time.
       waited = i > 0 ? seconds(SteadyClock::now() - computed) : 0;
       apply(shard, result.steps, arena.gradients(), factor);
       ++result.steps;

@@ -19,7 +19,7 @@
 
 namespace capstan::training {
 
-// Where an earlier run stopped.
+// The state at which an earlier run stopped.
 struct SingleStart {
   Version version;
   std::vector<DataSegment> segments;
@@ -28,42 +28,42 @@ struct SingleStart {
   std::function<void(std::span<float> weights, std::vector<std::span<float>> state)> load;
 };
 
-// One of several processes that divide every step among them and add up what they have.
+// One of several processes that share every step and sum their gradients.
 struct GroupMember {
   std::uint32_t rank = 0;
   std::uint32_t workers = 1;
-  std::function<void(std::span<float>)> sum;  // over all of them, in place; empty where there are no others
-  double slow_down = 1;                       // every step of this one takes so many times as long
+  std::function<void(std::span<float>)> sum;  // over all processes, in place; empty for a single process
+  double slow_down = 1;                       // factor by which every step of this process takes longer
 };
 
 struct SingleOptions {
   NetworkOptions network;
   std::uint64_t batch_size = 64;
   std::uint64_t epochs = 15;
-  std::uint64_t max_steps = 0;  // no limit
+  std::uint64_t max_steps = 0;  // 0: no limit
   std::uint64_t seed = 1;       // of the order of the samples
   optimizer::Options optimizer;
   optimizer::Schedule schedule;
-  unsigned loader_threads = 1;  // where images take work
+  unsigned loader_threads = 1;  // for images that are not in memory
   std::optional<SingleStart> start = {};
   GroupMember group = {};
 };
 
-// The run after an update, to be looked at while nothing changes it.
+// The run after an update; unchanged during the callback.
 struct SingleState {
   Version version;
   std::uint64_t steps = 0;    // since its start
-  std::uint64_t samples = 0;  // likewise
+  std::uint64_t samples = 0;  // since its start
   const store::DenseShard& shard;
   models::Model& model;
 };
 
-// What one process did for a step.
+// One process's part of a step.
 struct StepPart {
   float samples = 0;
   float loss = 0;
   float compute_seconds = 0;
-  float wait_seconds = 0;  // for the others of its group, in the step before
+  float wait_seconds = 0;  // for the rest of the group, in the previous step
   float data_seconds = 0;
 };
 
@@ -83,23 +83,23 @@ struct SingleCallbacks {
   std::function<void(std::uint64_t epoch, std::span<const float> weights, models::Model& model)> on_epoch;
   std::function<void(const SingleState&)> on_update;
   std::function<void(const SingleState&)> on_end;
-  const std::atomic<bool>* stop = nullptr;  // looked at before each step
+  const std::atomic<bool>* stop = nullptr;  // checked before each step
 };
 
 struct SingleResult {
   FlatLayout layout;
   store::ZeroedArray weights;            // in the arena's order
-  std::unique_ptr<models::Model> model;  // as trained, its parameters views of `weights`
+  std::unique_ptr<models::Model> model;  // its parameters are views of `weights`
   std::uint64_t steps = 0;
   std::uint64_t samples = 0;
   double seconds = 0;
   bool stopped = false;
 };
 
-// Trains in this process without a server: the reference for speed-up and correctness; with a group, in
-// several that add up their gradients, each its own optimizer. The samples, their order and the update are
-// those of a sync job with as large a global batch. The same options give the same bits for the same number
-// of threads. Throws UserError for a network that is unknown or does not fit.
+// Trains in this process without a server: the reference for speed-up and correctness. With a group, the
+// processes sum their gradients, and each has its own optimizer. The samples, their order and the updates are
+// those of a sync job with the same global batch. The same options and number of threads give the same bits.
+// Throws UserError for a network that is unknown or does not fit the dataset.
 SingleResult train_single(const SingleOptions& options, const data::Dataset& dataset,
                           const SingleCallbacks& callbacks);
 

@@ -38,14 +38,14 @@ void load_state_dict(models::Model& model, const std::filesystem::path& file) {
       }
       const auto& dims = entry->second->dims;
       if (at::IntArrayRef(dims) != tensor.sizes())
-        fail(fmt::format("tensor {} is {} and should be {}", name, shape_text(dims),
+        fail(fmt::format("tensor {} has shape {} and should have {}", name, shape_text(dims),
                          shape_text(tensor.sizes().vec())));
       matches.emplace_back(tensor, entry->second);
       by_name.erase(entry);
     }
   }
   for (const auto& t : found.tensors) {
-    if (by_name.contains(t.name)) fail(fmt::format("tensor {} is not one of this network's", t.name));
+    if (by_name.contains(t.name)) fail(fmt::format("this network has no tensor {}", t.name));
   }
   const at::NoGradGuard no_grad;
   for (auto& [tensor, values] : matches)

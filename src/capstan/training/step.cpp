@@ -10,7 +10,7 @@
 namespace capstan::training {
 namespace {
 
-constexpr std::uint64_t kDomain = 0x64726f706f7574;  // keeps these random numbers apart from others
+constexpr std::uint64_t kDomain = 0x64726f706f7574;  // separates this random stream from others
 
 }  // namespace
 

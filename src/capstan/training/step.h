@@ -15,15 +15,15 @@ struct StepResult {
   double seconds = 0;  // forward and backward
 };
 
-// Seeds libtorch's generator for one step, so that what a network draws (dropout) depends on nothing else:
-// each worker draws its own, and a run that was interrupted goes on with the same.
+// Seeds libtorch's generator for one step, so that random layers (dropout) depend on these arguments only:
+// workers draw different numbers, and a resumed run draws the same as an uninterrupted one.
 void seed_step(std::uint64_t seed, WorkerId worker, Version version);
 
 // Forward, cross-entropy and backward: leaves the gradient of the batch's mean loss in the arena. An empty
 // batch is a zero gradient.
 StepResult compute_gradients(models::Model& model, models::GradientArena& arena, const Batch& batch);
 
-// Waits, as if the step had taken so many times as long.
+// Waits until the step has taken `times` as long.
 StepResult slowed(StepResult step, double times);
 
 }  // namespace capstan::training

@@ -2,9 +2,9 @@
 
 namespace capstan::training {
 
-// Prepares libtorch in this process: `threads` for one operator, and denormals flushed to zero (they slow
-// late training several times over). Memory that tensors free stays with the process. Call before the first
-// tensor operation, on the thread that computes: the threads libtorch starts inherit the setting from it.
+// Configures libtorch in this process: `threads` threads per operator, denormals flushed to zero (they slow
+// late training down several times), and freed tensor memory kept by the process. Call before the first
+// tensor operation, on the thread that computes: libtorch's threads inherit its setting.
 void configure_torch(int threads);
 
 }  // namespace capstan::training

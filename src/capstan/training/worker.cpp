@@ -15,10 +15,11 @@
 namespace capstan::training {
 namespace {
 
-// How often a worker that trains by itself says how far it is.
-constexpr auto kTellInterval = std::chrono::milliseconds(500);
+// How often a worker reports progress during local steps.
+constexpr auto kReportInterval = std::chrono::milliseconds(500);
 
-// The optimizer that the server names. Both sides are of one protocol, so each option is there.
+// The server's optimizer for local steps. Both sides have the same protocol version, so no option may be
+// missing.
 Result<optimizer::Options> local_options(const wire::LocalOptimizer& named) {
   optimizer::Options options{.kind = optimizer::parse_kind(named.name)};
   std::string missing;
@@ -32,11 +33,11 @@ Result<optimizer::Options> local_options(const wire::LocalOptimizer& named) {
       },
       options);
   if (!missing.empty())
-    return Status::malformed("the server names no " + missing + " for optimizer " + named.name);
+    return Status::malformed("the server sent no " + missing + " for optimizer " + named.name);
   return options;
 }
 
-// One worker on its way through its part of the data.
+// One worker's training loop.
 class Worker {
  public:
   Worker(client::WorkerClient& client, models::Model& model, const FlatLayout& layout,
@@ -65,8 +66,8 @@ class Worker {
   }
 
  private:
-  // The step of its own sequence at which a worker that joins at this version goes on: 0 where the job
-  // begins, else about where the others are.
+  // The step of its sequence at which a worker that joins at this version begins: 0 at the start of the job,
+  // otherwise about that of the other workers.
   std::uint64_t first_step(Version version) const {
     const auto rounds = spec_.pushes(client_.start(), version) / client_.workers();
     return local_steps_.epochs > 0 ? sampler_.total_steps(rounds * local_steps_.epochs)
@@ -86,7 +87,7 @@ class Worker {
       count(slowed(compute_gradients(model_, arena, loader_.next()), options_.slow_down));
       if (auto bad = exchange(); !bad.is_ok()) return bad;
     }
-    models::unbind_parameters(model_);  // others may go on, and change what was bound
+    models::unbind_parameters(model_);  // other workers may continue and change the bound weights
     return Status::ok();
   }
 
@@ -131,8 +132,8 @@ class Worker {
   }
 
   void report_progress() {
-    if (SteadyClock::now() - told_ < kTellInterval) return;
-    told_ = SteadyClock::now();
+    if (SteadyClock::now() - reported_ < kReportInterval) return;
+    reported_ = SteadyClock::now();
     report_.loss = mean_loss();
     client_.report_progress(report_);
   }
@@ -158,12 +159,12 @@ class Worker {
   const strategy::LocalSteps local_steps_;
   data::Sampler sampler_;
   const std::uint64_t before_;         // steps of earlier segments
-  const std::uint64_t total_, first_;  // steps of this one
+  const std::uint64_t total_, first_;  // steps of this segment
   Loader loader_;
   client::Update update_;
   client::StepReport report_{.steps = 0};  // of the steps since the last push
-  double loss_ = 0;                        // their sum
-  TimePoint told_ = SteadyClock::now();
+  double loss_ = 0;                        // sum over their samples
+  TimePoint reported_ = SteadyClock::now();
   WorkerResult result_;
 };
 

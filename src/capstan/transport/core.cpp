@@ -55,12 +55,13 @@ void Core::send(Outgoing message) {
     if (message.sent) finish(std::move(message.sent), Status::closed("the connection is closed"));
     return;
   }
-  CAPSTAN_CHECK(message.segment == nullptr || shares_memory(), "a segment goes only where memory is shared");
+  CAPSTAN_CHECK(message.segment == nullptr || shares_memory(),
+                "segments are sent only where memory is shared");
   if (message.frame.size() <= kMaxFrameBytes && message.payload.size() <= kMaxPayloadBytes) {
     transmit(std::move(message));
     return;
   }
-  auto why = Status::refused("a message to " + peer() + " is longer than a connection takes: frame " +
+  auto why = Status::refused("a message to " + peer() + " is too long: frame " +
                              std::to_string(message.frame.size()) + " bytes (at most " +
                              std::to_string(kMaxFrameBytes) + "), payload " +
                              std::to_string(message.payload.size()));
@@ -115,7 +116,7 @@ std::optional<Placement> Core::place(Bytes frame, std::size_t payload_bytes) {
   }
   CAPSTAN_CHECK(
       placement.action == Placement::Action::kDiscard || placement.destination.size() == payload_bytes,
-      "a destination has exactly its payload's bytes");
+      "a destination has the payload's size");
   return placement;
 }
 

@@ -10,18 +10,18 @@
 
 namespace capstan::transport {
 
-// A message on its way out. `frame` and `segment` are the caller's and die with the call that gets it.
+// A message to send. `frame` and `segment` belong to the caller and are valid during the call only.
 struct Outgoing {
   Bytes frame;
   Bytes payload;
-  Sent sent;  // empty: nobody asks
+  Sent sent;  // may be empty
   const Segment* segment = nullptr;
 };
 
-// The part of a connection that outlives the object its user holds: whatever is under way in the event
-// loop keeps it alive, so a handler may close or destroy the connection within any call. It also keeps the
-// promises common to all transports: `sent` runs once, on_closed at most once, nothing after the end.
-// Transports derive from it. Owned by the loop's thread; not thread-safe.
+// The part of a connection that outlives the user's object: pending work in the event loop holds a reference,
+// so a handler may close or destroy the connection within any call. It also guarantees what all transports
+// have in common: `sent` runs once, on_closed at most once, nothing after the end. Transports derive from it.
+// Owned by the loop's thread; not thread-safe.
 class Core : public std::enable_shared_from_this<Core> {
  public:
   explicit Core(EventLoop& loop) : loop_(loop) {}
@@ -29,13 +29,13 @@ class Core : public std::enable_shared_from_this<Core> {
   Core(const Core&) = delete;
   Core& operator=(const Core&) = delete;
 
-  // The object for the user; made once.
+  // Creates the user's object; called once.
   static std::unique_ptr<Connection> make_connection(const std::shared_ptr<Core>& core);
 
   void set_handler(Handler* handler);
   void send(Outgoing message);
   void close();
-  void detach();  // the user's object is gone
+  void detach();  // the user's object was destroyed
   bool is_open() const { return open_ && !failing_; }
 
   virtual TimePoint last_arrival() const { return last_arrival_; }
@@ -45,25 +45,26 @@ class Core : public std::enable_shared_from_this<Core> {
   virtual const char* kind() const = 0;
 
  protected:
-  // The handler was set: messages may be delivered from now on, but not from within this call.
+  // The handler was set: messages may be delivered from now on, but not within this call.
   virtual void start() = 0;
-  // Sends or queues. Within size limits and on an open connection; calls finish() once `sent` is due.
+  // Sends or queues a message. Called within size limits and on an open connection; calls finish() once
+  // `sent` is due.
   virtual void transmit(Outgoing message) = 0;
-  // Lets go of everything, and hands over each `sent` that is still due. Called once.
+  // Releases everything and appends each `sent` that is still due to `unsent`. Called once.
   virtual void shut_down(std::vector<Sent>& unsent) = 0;
 
-  // Ends the connection now, and tells the handler; not from within a call of the user's.
+  // Ends the connection now and calls on_closed; not within a call by the user.
   void end(const Status& why);
-  // Ends it from the event loop, soon.
+  // Ends the connection from the event loop, soon.
   void end_later(Status why);
   // Runs `sent` from the event loop, soon; at the latest when the connection ends.
   void finish(Sent sent, Status status);
 
-  // Ask and tell the handler. Nothing and false mean that the connection is closed: touch nothing more.
+  // Call the handler. No value, or false, means that the connection is closed: use no member after that.
   std::optional<Placement> place(Bytes frame, std::size_t payload_bytes);
   bool deliver(Incoming incoming);
 
-  // Bytes came. What is placed or delivered is noted anyway.
+  // Bytes have arrived. place() and deliver() also record this.
   void note_arrival() { last_arrival_ = loop_.now(); }
 
   bool has_handler() const { return handler_ != nullptr; }
@@ -81,7 +82,7 @@ class Core : public std::enable_shared_from_this<Core> {
   Handler* handler_ = nullptr;
   bool open_ = true;
   bool failing_ = false;              // end_later() was called
-  std::optional<Status> unreported_;  // why it ended, until on_closed was called
+  std::optional<Status> unreported_;  // why it ended, until on_closed is called
   std::vector<std::pair<Sent, Status>> finished_;
 };
 

@@ -21,10 +21,10 @@ namespace {
 using std::chrono::nanoseconds;
 
 constexpr int kEventsPerBatch = 64;
-// A peer that answers at once is seen without the price of a sleep and a wake-up (some 30 to 60 us); an idle
-// loop sleeps after this.
+// The loop polls for this long before it sleeps: the answer of a fast peer does not cost a sleep and a
+// wake-up (some 30 to 60 us).
 constexpr Duration kSpin = std::chrono::microseconds(50);
-// Long sleeps are cut: nobody minds, and no sum of durations overflows.
+// Limits sleeps, so that no sum of durations overflows.
 constexpr Duration kLongestSleep = std::chrono::hours(1);
 
 constexpr std::uint64_t kWakeKey = 0;
@@ -48,7 +48,7 @@ EventLoop::EventLoop(Now now)
       epoll_(::epoll_create1(EPOLL_CLOEXEC)),
       wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   if (!epoll_ || !wake_ || !control(epoll_.get(), EPOLL_CTL_ADD, wake_.get(), EPOLLIN, kWakeKey)) {
-    throw UserError("cannot make an event loop: " + std::string(std::strerror(errno)) +
+    throw UserError("cannot create an event loop: " + std::string(std::strerror(errno)) +
                     "; the limit of open files (ulimit -n) may be too low");
   }
 }
@@ -148,11 +148,11 @@ bool EventLoop::run_posted() {
   {
     const std::lock_guard lock(mutex_);
     if (posted_.empty()) return false;
-    ready.swap(posted_);  // what these post runs in the next round: no starvation
+    ready.swap(posted_);  // functions that these post run in the next round: no starvation
   }
   for (auto& callback : ready) {
     callback();
-    callback = nullptr;  // what it holds dies before the next one runs
+    callback = nullptr;  // destroys its captures before the next one runs
   }
   return true;
 }
@@ -189,7 +189,6 @@ bool EventLoop::arm_pollers() {
   return true;
 }
 
-// Looks again and again for a while after a poller had work: its next message is likely close.
 void EventLoop::allow_spinning(unsigned processes) {
   spin_ = processes <= usable_cores() ? kSpin : Duration::zero();
 }
@@ -211,7 +210,7 @@ bool EventLoop::run_events(Duration timeout) {
   bool ran = false;
   for (int i = 0; i < count; ++i) {
     const std::uint64_t key = events[static_cast<std::size_t>(i)].data.u64;
-    if (key == kPollerKey) continue;  // it only ends the sleep: progress() follows
+    if (key == kPollerKey) continue;  // only ends the sleep; progress() follows
     if (key == kWakeKey) {
       std::uint64_t ignored = 0;
       [[maybe_unused]] const auto got = ::read(wake_.get(), &ignored, sizeof(ignored));
@@ -219,7 +218,7 @@ bool EventLoop::run_events(Duration timeout) {
     }
     const auto found = watches_.find(static_cast<int>(static_cast<std::uint32_t>(key)));
     if (found == watches_.end() || found->second->key != key) continue;  // unwatched since it was fetched
-    const auto watch = found->second;                                    // lives through its own unwatch
+    const auto watch = found->second;                                    // the callback may unwatch it
     watch->callback(events[static_cast<std::size_t>(i)].events);
     ran = true;
   }
@@ -235,7 +234,7 @@ int EventLoop::wait(epoll_event* events, int capacity, Duration timeout) const {
   return ::epoll_wait(epoll_.get(), events, capacity, static_cast<int>((left + 999'999) / 1'000'000));
 }
 
-// False if something was posted meanwhile.
+// False if a function was posted meanwhile.
 bool EventLoop::go_to_sleep() {
   const std::lock_guard lock(mutex_);
   asleep_ = posted_.empty();

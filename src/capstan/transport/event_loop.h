@@ -15,16 +15,16 @@ struct epoll_event;
 
 namespace capstan::transport {
 
-// A source of work that has its own progress call beside its file descriptor (UCX).
+// A source of work with a progress call in addition to its file descriptor (UCX).
 class Poller {
  public:
   virtual ~Poller() = default;
-  virtual bool progress() = 0;  // does what can be done now; true if anything was
+  virtual bool progress() = 0;  // does what can be done now; true if there was any work
   virtual bool arm() = 0;       // true: sleeping on fd() is safe; false: progress again first
 };
 
-// epoll with timers and posted functions. Everything but post() and wake() belongs to the one thread that
-// runs it at a time.
+// epoll with timers and posted functions. All calls except post() and wake() are made on the thread that runs
+// the loop.
 class EventLoop {
  public:
   using Callback = std::function<void()>;
@@ -32,7 +32,7 @@ class EventLoop {
   using TimerId = std::uint64_t;
   using Now = std::function<TimePoint()>;
 
-  // Timers, deadlines and all that runs on the loop go by `now`: tests give a clock of their own.
+  // `now` is the clock of timers, deadlines and everything on the loop; tests pass a fake clock.
   explicit EventLoop(Now now = SteadyClock::now);
   ~EventLoop();
   EventLoop(const EventLoop&) = delete;
@@ -55,17 +55,17 @@ class EventLoop {
   // Ends a sleeping run_once early. Thread-safe, and safe in a signal handler.
   void wake();
 
-  // How many busy processes share this machine, as far as is known. Where each has a core to itself, the loop
-  // looks around for a moment before it sleeps; otherwise (and by default) it never busy-waits.
+  // `processes`: busy processes on this machine. If each has a core to itself, the loop polls for a moment
+  // before it sleeps; otherwise, and by default, it never busy-waits.
   void allow_spinning(unsigned processes);
 
-  // Runs what is ready; sleeps until something is, or the deadline (a deadline in the past never sleeps).
-  // True if anything ran.
+  // Runs what is ready; sleeps until something is ready or until the deadline (a deadline in the past never
+  // sleeps). True if anything ran.
   bool run_once(TimePoint deadline);
 
  private:
   struct Watch {
-    std::uint64_t key;  // what epoll returns: told apart from an earlier watch of the same descriptor
+    std::uint64_t key;  // returned by epoll; differs from that of an earlier watch of the same descriptor
     FdCallback callback;
   };
 

@@ -16,7 +16,7 @@ std::uint16_t port_of(const std::string& address) {
 }  // namespace
 
 Listeners::Listeners(EventLoop& loop, const Options& options, const Accept& accept) {
-  CAPSTAN_CHECK(options.local || options.remote, "a server listens somewhere");
+  CAPSTAN_CHECK(options.local || options.remote, "a server has at least one listener");
   auto port = port_of(options.address);
   if (options.remote) {
     ucx_ = ucx::Context::open(loop);

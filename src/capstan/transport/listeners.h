@@ -8,7 +8,7 @@
 
 namespace capstan::transport {
 
-// Where a server listens: shared memory and UCX under one port number. Owned by the loop's thread; not
+// A server's listeners: shared memory and UCX under one port number. Owned by the loop's thread; not
 // thread-safe.
 class Listeners {
  public:
@@ -18,11 +18,11 @@ class Listeners {
     bool remote = true;   // UCX, for any host
   };
 
-  // `accept` gets every new connection; the connections must end before this does. Throws UserError where
+  // `accept` gets every new connection; connections must be destroyed before this object. Throws UserError if
   // the port is in use.
   Listeners(EventLoop& loop, const Options& options, const Accept& accept);
 
-  const std::string& address() const { return address_; }  // HOST:PORT that clients are told
+  const std::string& address() const { return address_; }  // HOST:PORT for clients
 
  private:
   std::unique_ptr<ucx::Context> ucx_;

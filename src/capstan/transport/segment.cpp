@@ -22,7 +22,7 @@ std::string reason() {
 }
 
 [[noreturn]] void no_memory(std::size_t bytes) {
-  throw UserError("cannot get " + std::to_string(bytes) + " bytes of shared memory: " + reason());
+  throw UserError("cannot allocate " + std::to_string(bytes) + " bytes of shared memory: " + reason());
 }
 
 }  // namespace
@@ -57,7 +57,7 @@ Segment Segment::create(std::size_t bytes, PeerMay peer_may) {
   segment.address_ = address;
   segment.size_ = bytes;
   segment.writable_ = true;
-  // FUTURE_WRITE spares the mapping made above, and no later one.
+  // FUTURE_WRITE forbids all writable mappings but the existing one.
   int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
   if (peer_may == PeerMay::kRead) seals |= F_SEAL_FUTURE_WRITE;
   if (::fcntl(segment.fd(), F_ADD_SEALS, seals) != 0) no_memory(bytes);
@@ -68,10 +68,11 @@ Result<Segment> Segment::map(UniqueFd fd) {
   constexpr int kNeeded = F_SEAL_SHRINK | F_SEAL_GROW;
   const int seals = ::fcntl(fd.get(), F_GET_SEALS);
   if (seals < 0 || (seals & kNeeded) != kNeeded) {
-    return Status::malformed("a segment came without its seals against growing and shrinking");
+    return Status::malformed("received a segment that is not sealed against resizing");
   }
   struct stat info {};
-  if (::fstat(fd.get(), &info) != 0 || info.st_size <= 0) return Status::malformed("an empty segment came");
+  if (::fstat(fd.get(), &info) != 0 || info.st_size <= 0)
+    return Status::malformed("received an empty segment");
 
   Segment segment;
   const auto bytes = static_cast<std::size_t>(info.st_size);
@@ -94,10 +95,10 @@ Result<Segment> Segment::map_again() const {
 }
 
 Status Segment::move_to(void* at) {
-  CAPSTAN_CHECK(address_ != nullptr, "only a mapped segment moves");
-  // A later writable mapping of a read-only segment is refused even to its creator, so the mapping itself
-  // moves, rather than being made anew. By system call, because UCX patches libc's mremap, and its
-  // own loses the new address.
+  CAPSTAN_CHECK(address_ != nullptr, "only a mapped segment can move");
+  // The kernel refuses a new writable mapping of a read-only segment even to its creator, so the existing
+  // mapping moves. By system call, because UCX replaces libc's mremap by a version that loses the new
+  // address.
   const long moved = ::syscall(SYS_mremap, address_, size_, size_, MREMAP_MAYMOVE | MREMAP_FIXED, at);
   if (moved == -1) return Status::unavailable("cannot move a segment's mapping: " + reason());
   address_ = at;

@@ -9,9 +9,9 @@
 
 namespace capstan::transport {
 
-// Memory that two processes of one host map: an anonymous file (memfd), sealed against growing and
-// shrinking, so that no peer can make an access fault. Owns its mapping and its descriptor.
-// The object is not thread-safe; the memory is as safe as its users make it.
+// Memory that two processes of one host map: an anonymous file (memfd), sealed against resizing, so that no
+// peer can make an access fault. Owns its mapping and its descriptor. The object is not thread-safe; access
+// to the memory is up to its users.
 class Segment {
  public:
   enum class PeerMay { kRead, kReadAndWrite };
@@ -21,11 +21,11 @@ class Segment {
   Segment& operator=(Segment&& other) noexcept;
   ~Segment();
 
-  // New zeroed memory. With kRead the kernel refuses every later writable mapping of it, whoever asks.
-  // Throws UserError where the memory cannot be had.
+  // New zeroed memory. With kRead the kernel refuses every later writable mapping of it. Throws UserError if
+  // the memory cannot be allocated.
   static Segment create(std::size_t bytes, PeerMay peer_may);
 
-  // Maps a segment that a peer sent, after checking its seals: writable if the peer allows it.
+  // Maps a segment that a peer sent after checking its seals; writable if the peer allows it.
   static Result<Segment> map(UniqueFd fd);
   // A second mapping of the same memory, as a peer would have it (in-process transports, tests).
   Result<Segment> map_again() const;
@@ -37,8 +37,7 @@ class Segment {
   bool is_writable() const { return writable_; }
   explicit operator bool() const { return address_ != nullptr; }
 
-  // Moves this mapping to a fixed page-aligned address inside a reservation of the caller's; the
-  // reservation's owner unmaps it.
+  // Moves this mapping to a page-aligned address inside a reservation of the caller, which also unmaps it.
   Status move_to(void* at);
 
  private:

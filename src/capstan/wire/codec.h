@@ -13,10 +13,10 @@
 
 #include "capstan/base/ids.h"
 
-// The one encoding of every message. A message type says its fields once, in a static function
+// The one encoding of every message. A message type lists its fields once, in a static function
 //   template <class V, class M> static void fields(V&& visit, M&& m) { visit(m.a); visit(m.b); }
 // and Writer, Reader and tests all walk that list. Numbers are little-endian; strings and lists carry a
-// 32-bit count. Capstan runs on little-endian machines only, so numbers are copied as they lie.
+// 32-bit count. Capstan runs on little-endian machines only, so numbers are copied unchanged.
 namespace capstan::wire {
 
 using Bytes = std::span<const std::byte>;
@@ -85,8 +85,8 @@ class Writer {
   std::vector<std::byte>& out_;
 };
 
-// Takes bytes from anywhere: every length is checked before it is used, and nothing is allocated that the
-// bytes present could not fill. After a fault all further reads do nothing and ok() is false.
+// Reads untrusted bytes: every length is checked before it is used, and nothing is allocated that the present
+// bytes could not fill. After an error all further reads do nothing and ok() is false.
 class Reader {
  public:
   explicit Reader(Bytes in) : in_(in) {}
@@ -149,7 +149,7 @@ class Reader {
     T::fields(*this, message);
   }
 
-  // A count of items of at least `item_bytes` each; 0 and a fault where so many cannot be there.
+  // A count of items of at least `item_bytes` each; 0 and an error if the remaining bytes cannot hold them.
   std::size_t count(std::size_t item_bytes, std::size_t limit) {
     std::uint32_t n = 0;
     take(n);

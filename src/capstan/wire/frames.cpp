@@ -26,7 +26,7 @@ Bytes FrameWriter::write(const Message& message) {
 
 Result<std::optional<Message>> FrameReader::peek(Bytes frame) const {
   const auto place = place_of(frame);
-  if (!place) return Status::malformed(fmt::format("a frame of {} bytes", frame.size()));
+  if (!place) return Status::malformed(fmt::format("a frame of {} bytes is too short", frame.size()));
   if (*place < next_) return std::optional<Message>();
   auto message = decode(frame.subspan(sizeof *place));
   if (!message) return message.status();

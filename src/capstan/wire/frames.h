@@ -9,9 +9,9 @@
 
 namespace capstan::wire {
 
-// One direction of a connection. A frame is the message behind its place in the order of sending, 64 bits
-// from 0, so that the receiver knows one that came twice and notices one that is missing. Transports promise
-// that neither happens; this is what a broken promise costs: a connection, not a job that waits for ever.
+// One direction of a connection. A frame is a 64-bit sequence number, from 0, followed by the message, so
+// that the receiver detects duplicate and missing messages. Transports promise that neither happens; if one
+// breaks the promise, the connection ends instead of the job waiting forever.
 
 class FrameWriter {
  public:
@@ -25,10 +25,10 @@ class FrameWriter {
 
 class FrameReader {
  public:
-  // The next message; none for one that came before, to be ignored. Fails as malformed, or as closed where
-  // a message before this one is missing: the connection is of no more use, a new one may be.
+  // The next message; none for a duplicate, which is to be ignored. Fails as malformed, or as closed if an
+  // earlier message is missing: then the peers may reconnect.
   Result<std::optional<Message>> read(Bytes frame);
-  // The message of a frame whose payload is still to come; read() it when it is there.
+  // The message of a frame whose payload has not arrived yet; read() it after the payload.
   Result<std::optional<Message>> peek(Bytes frame) const;
 
  private:

@@ -76,13 +76,14 @@ Result<Message> decode(Bytes bytes) {
   Reader reader(bytes);
   std::uint16_t type = 0;
   reader(type);
-  if (!reader.ok()) return Status::malformed("a message without a type");
+  if (!reader.ok()) return Status::malformed("a message has no type");
   if (type >= std::variant_size_v<Message>)
     return Status::malformed(fmt::format("unknown message type {}", type));
   auto message = decode_type(type, reader, std::make_index_sequence<std::variant_size_v<Message>>());
   if (!reader.ok())
-    return Status::malformed(fmt::format("a {} with fields that make no sense", kNames[type]));
-  if (!reader.at_end()) return Status::malformed(fmt::format("a {} with bytes left over", kNames[type]));
+    return Status::malformed(fmt::format("a {} message has missing or invalid fields", kNames[type]));
+  if (!reader.at_end())
+    return Status::malformed(fmt::format("a {} message has bytes left over", kNames[type]));
   return message;
 }
 
@@ -97,19 +98,19 @@ Result<FlatLayout> from_wire(const std::vector<Tensor>& tensors) {
   std::uint64_t total = 0;
   for (const auto& t : tensors) {
     if (t.name.empty() || t.dims.size() > kMaxDimensions)
-      return Status::malformed("a layout with a bad tensor");
+      return Status::malformed("a tensor of the layout has no name or too many dimensions");
     std::uint64_t elements = 1;
     for (auto d : t.dims) {
       if (d <= 0 || static_cast<std::uint64_t>(d) > kMaxElements / elements) {
-        return Status::malformed(fmt::format("tensor {} has an impossible shape", t.name));
+        return Status::malformed(fmt::format("tensor {} has an invalid shape", t.name));
       }
       elements *= static_cast<std::uint64_t>(d);
     }
     total += elements + FlatLayout::kAlignment;
-    if (total > kMaxElements) return Status::malformed("a layout larger than any machine");
+    if (total > kMaxElements) return Status::malformed("the layout has too many elements");
     shapes.push_back({t.name, t.dims});
   }
-  if (shapes.empty()) return Status::malformed("a layout without tensors");
+  if (shapes.empty()) return Status::malformed("the layout has no tensors");
   return FlatLayout(std::move(shapes));
 }
 

@@ -16,7 +16,7 @@
 // Every message between processes. docs/wire_format.md describes the bytes and the order.
 namespace capstan::wire {
 
-// Raised whenever a byte on the wire changes its meaning.
+// Incremented whenever the meaning of a byte on the wire changes.
 inline constexpr std::uint16_t kProtocol = 5;
 
 using Nonce = std::array<std::byte, 32>;
@@ -24,7 +24,7 @@ using Proof = std::array<std::byte, 32>;
 
 enum class Role : std::uint8_t { kWorker, kObserver, kServer, kLast = kServer };
 
-// One participant: workers by rank, observers and servers in the order the leader met them.
+// One participant: workers by rank, observers and servers in the order in which they joined.
 struct Member {
   Role role = Role::kWorker;
   std::uint32_t index = 0;
@@ -56,7 +56,7 @@ struct Hello {  // client → server
   }
 };
 
-struct Trusted {  // server → client: the server knows the token too
+struct Trusted {  // server → client: proves that the server knows the token
   Proof proof{};
   template <class V, class M>
   static void fields(V&& v, M&& m) {
@@ -64,7 +64,7 @@ struct Trusted {  // server → client: the server knows the token too
   }
 };
 
-struct Refused {  // either way; the connection ends after it
+struct Refused {  // both ways; the connection ends after it
   std::string reason;
   template <class V, class M>
   static void fields(V&& v, M&& m) {
@@ -83,9 +83,9 @@ struct Tensor {
   }
 };
 
-// What a worker trains on. All workers of a job say the same.
+// A worker's training data. The same for all workers of a job.
 struct DataSource {
-  std::uint64_t samples = 0;  // of the training set; 0 for gradients that come from elsewhere
+  std::uint64_t samples = 0;  // of the training set; 0 where gradients do not come from a dataset
   std::uint64_t seed = 0;
   std::uint64_t batch = 0;  // per worker
   friend bool operator==(const DataSource&, const DataSource&) = default;
@@ -95,7 +95,7 @@ struct DataSource {
   }
 };
 
-// A stretch of the way through the data: base/data_segment.h.
+// See base/data_segment.h.
 struct DataSegment {
   std::uint64_t batch = 1;
   std::vector<std::uint64_t> steps;
@@ -110,9 +110,9 @@ struct Join {  // client → server
   std::optional<std::uint32_t> index;  // which worker or, at followers, observer; none: the leader chooses
   Incarnation incarnation;
   std::vector<Tensor> layout;        // empty from observers and servers
-  std::vector<Tensor> buffers = {};  // buffers of which each worker has its own, such as batch norm's
+  std::vector<Tensor> buffers = {};  // of which each worker has its own, such as batch norm's
   DataSource data = {};
-  std::string job = {};  // what this member was told of the job, config/shared_fields.h; empty: nothing
+  std::string job = {};  // the job as this member was configured, config/shared_fields.h; may be empty
   template <class V, class M>
   static void fields(V&& v, M&& m) {
     v(m.role), v(m.index), v(m.incarnation), v(m.layout), v(m.buffers), v(m.data), v(m.job);
@@ -130,11 +130,11 @@ struct OptimizerOption {
   }
 };
 
-// The optimizer with which workers train by themselves, where the strategy has them do so: the options of
-// optimizer/optimizer.h, and a learning rate by the steps of a worker.
+// The optimizer of workers' local steps: the options of optimizer/optimizer.h, and a learning-rate schedule
+// over the worker's steps.
 struct LocalOptimizer {
   std::string name;
-  std::vector<OptimizerOption> options = {};  // every option that the server knows
+  std::vector<OptimizerOption> options = {};  // all of them
   std::string schedule = {};
   std::uint64_t warmup = 0;
   std::uint64_t total = 0;
@@ -145,7 +145,7 @@ struct LocalOptimizer {
   }
 };
 
-struct Joined {  // server → client; carries the weights' segment where the worker reads in place
+struct Joined {  // server → client; carries the weights' segment where the worker reads them in place
   Member member;
   ServerId server;
   std::uint32_t servers = 1;
@@ -153,13 +153,13 @@ struct Joined {  // server → client; carries the weights' segment where the wo
   std::uint64_t begin = 0;    // this server's elements
   std::uint64_t end = 0;
   std::string strategy;
-  bool in_place = false;       // weights are read where the server keeps them (or sent from there)
-  std::vector<Tensor> layout;  // for observers; empty while no worker has brought one
-  Version start = {};          // which version the job began with: 0, or a checkpoint's
-  std::vector<DataSegment> segments = {};  // the way through the data before that
-  std::string checkpoint = {};             // for servers: the folder to begin from; empty for none
-  LocalOptimizer local = {};               // for workers that train by themselves
-  std::string job = {};  // what workers need to know of it, config/shared_fields.h; empty: nothing
+  bool in_place = false;                   // weights are read in the server's memory (or sent from it)
+  std::vector<Tensor> layout;              // for observers; empty before the first worker joins
+  Version start = {};                      // the version at which the job began: 0, or a checkpoint's
+  std::vector<DataSegment> segments = {};  // the position in the data at that version
+  std::string checkpoint = {};             // for servers: the folder to resume from; empty for none
+  LocalOptimizer local = {};               // for workers that make local steps
+  std::string job = {};  // the part of its configuration that members need, config/shared_fields.h
   template <class V, class M>
   static void fields(V&& v, M&& m) {
     v(m.member), v(m.server), v(m.servers), v(m.workers), v(m.begin), v(m.end), v(m.strategy), v(m.in_place),
@@ -177,7 +177,7 @@ struct Share {  // worker → server; carries the segment of the worker's whole 
   }
 };
 
-struct SendWeights {  // leader → worker: bring the initial weights to every server
+struct SendWeights {  // leader → worker: send the initial weights to every server
   template <class V, class M>
   static void fields(V&&, M&&) {}
 };
@@ -193,8 +193,8 @@ struct Push {  // worker → server; payload: the server's range of the gradient
   WorkerId worker;
   Incarnation incarnation;
   Sequence sequence;
-  StepCount steps;  // computed, this one included
-  Version version;  // of the weights it was computed on
+  StepCount steps;  // computed by the worker, including this push's
+  Version version;  // of the weights that the push was computed on
   std::uint32_t samples = 0;
   float loss = 0;
   std::uint32_t compute_us = 0;
@@ -207,7 +207,7 @@ struct Push {  // worker → server; payload: the server's range of the gradient
   }
 };
 
-struct Pull {  // client → leader: weights of at least `at_least`, when they are to be had
+struct Pull {  // client → leader: send the weights once their version is at least `at_least`
   std::uint64_t request = 0;
   Version at_least;
   template <class V, class M>
@@ -218,17 +218,17 @@ struct Pull {  // client → leader: weights of at least `at_least`, when they a
 
 struct Weights {  // server → client, the answer to a push or a pull; payload: its range, unless shared
   std::uint64_t request = 0;  // the push's sequence, or the pull's request
-  Version version;            // what the weights are
-  Version applied;            // which version the push became part of; 0 for none
-  bool stop = false;          // the job is to end: leave
-  bool buffers = false;       // from the leader to a worker: send yours
+  Version version;            // of these weights
+  Version applied;            // the version that the push became part of; 0 for none
+  bool stop = false;          // the job ends: the worker leaves
+  bool buffers = false;       // from the leader: the worker sends its buffers
   template <class V, class M>
   static void fields(V&& v, M&& m) {
     v(m.request), v(m.version), v(m.applied), v(m.stop), v(m.buffers);
   }
 };
 
-struct Leave {  // worker → every server: done, not lost; server → worker: so be it, and the connection ends
+struct Leave {  // worker → every server: done, not lost; server → worker: confirmed; then the connection ends
   template <class V, class M>
   static void fields(V&&, M&&) {}
 };
@@ -240,7 +240,7 @@ struct Heartbeat {  // both ways
 
 // ---- between servers ----
 
-struct Staged {  // follower → leader: a push has arrived whole
+struct Staged {  // follower → leader: a push has arrived completely
   WorkerId worker;
   Incarnation incarnation;
   Sequence sequence;
@@ -255,11 +255,10 @@ struct Initialized {  // follower → leader: the initial weights have arrived
   static void fields(V&&, M&&) {}
 };
 
-struct Gone {  // between servers, either way: this member's connection ended; observer → leader: a process
-               // died
+struct Gone {  // between servers: this member's connection ended; observer → leader: its process ended
   Member member;
-  Incarnation incarnation;  // which life of it; 0 from observers: whichever it is
-  bool lost = false;        // it did not leave of its own accord
+  Incarnation incarnation;  // 0 from observers: the current one
+  bool lost = false;        // ended without Leave
   template <class V, class M>
   static void fields(V&& v, M&& m) {
     v(m.member), v(m.incarnation), v(m.lost);
@@ -276,15 +275,15 @@ struct Contribution {
   }
 };
 
-struct ApplyOrder {  // leader → follower: make version before + 1 of these, in this order
+struct ApplyOrder {  // leader → follower: make version before + 1 from these, merged in this order
   Version before;
   std::vector<Contribution> contributions;
   UpdateRule::Kind rule = UpdateRule::Kind::kStep;
-  double rate = 1;           // UpdateRule's
-  double strength = 0;       // likewise
-  bool accumulated = false;  // the sum of what was accumulated counts too
-  std::uint32_t group = 0;  // of whose tensors, strategy/strategy_spec.h; `before` is the group's own version
-  Version scheduled = {};   // the job's version, whose learning rate it is
+  double rate = 1;           // see UpdateRule
+  double strength = 0;       // see UpdateRule
+  bool accumulated = false;  // and from the accumulated sum
+  std::uint32_t group = 0;   // of tensors, strategy/strategy_spec.h; `before` is this group's version
+  Version scheduled = {};    // the job's version, for the learning-rate schedule
   template <class V, class M>
   static void fields(V&& v, M&& m) {
     v(m.before), v(m.contributions), v(m.rule), v(m.rate), v(m.strength), v(m.accumulated), v(m.group),
@@ -292,10 +291,10 @@ struct ApplyOrder {  // leader → follower: make version before + 1 of these, i
   }
 };
 
-struct DropOrder {  // leader → follower: this push is not to be used
+struct DropOrder {  // leader → follower: do not use this push
   WorkerId worker;
   Sequence sequence;
-  std::uint32_t group = 0;  // by which
+  std::uint32_t group = 0;  // that drops it
   template <class V, class M>
   static void fields(V&& v, M&& m) {
     v(m.worker), v(m.sequence), v(m.group);
@@ -311,7 +310,7 @@ struct DeliverOrder {  // leader → follower: answer this member with the weigh
   }
 };
 
-// ---- watching and steering ----
+// ---- status and control ----
 
 struct StatusRequest {  // observer → leader
   template <class V, class M>
@@ -348,14 +347,14 @@ struct StatusReport {  // server → observer
   std::uint64_t dropped_pushes = 0;
   double staleness_mean = 0;
   std::uint64_t staleness_max = 0;
-  double loss = 0;  // mean over the samples of the last updates, as many as the job looks back
+  double loss = 0;  // mean over the samples of the last updates, within the job's window
   std::uint64_t samples = 0;
-  std::uint64_t rss_bytes = 0;  // of this server, mapped segments of workers left out
+  std::uint64_t rss_bytes = 0;  // of this server, without mapped segments of workers
   double cpu_seconds = 0;
   std::vector<WorkerRow> workers;  // by rank
   Version checkpoint;              // of the newest checkpoint; 0 for none
-  bool saving = false;             // one is being written, or is about to be
-  std::string checkpoint_error;    // why the newest attempt failed; empty where it did not
+  bool saving = false;             // a checkpoint is being written, or is about to be
+  std::string checkpoint_error;    // why the newest checkpoint failed; empty if it did not
   template <class V, class M>
   static void fields(V&& v, M&& m) {
     v(m.started), v(m.finished), v(m.version), v(m.seconds), v(m.bytes_pushed), v(m.bytes_pulled),
@@ -364,8 +363,8 @@ struct StatusReport {  // server → observer
   }
 };
 
-// observer → leader: end the job at the next step; leader → worker that trains by itself: end it now; leader
-// → follower: it has ended
+// observer → leader: end the job at the next step; leader → worker that makes local steps: stop now; leader →
+// follower: the job has ended
 struct StopRequest {
   std::string reason;
   template <class V, class M>
@@ -376,8 +375,8 @@ struct StopRequest {
 
 // ---- checkpoints ----
 
-// Payload: the flat buffers. Worker → leader: its own, when asked and before it leaves; leader → worker:
-// what to begin with; leader → observer: the mean over the workers, empty where none is known.
+// Payload: the flat buffers. Worker → leader: its own, on request and before it leaves; leader → worker: the
+// initial ones; leader → observer: the mean over the workers, empty if there is none.
 struct Buffers {
   std::uint64_t request = 0;  // the observer's pull
   template <class V, class M>
@@ -405,9 +404,9 @@ struct CheckpointPiece {  // checkpoint/manifest.h
   }
 };
 
-struct AccumulateOrder {  // leader → follower: add so much of this push to the sum for the next update
+struct AccumulateOrder {  // leader → follower: add factor · this push to the sum for the next update
   Contribution contribution;
-  bool first = false;  // which begins with it
+  bool first = false;  // begins a new sum
   template <class V, class M>
   static void fields(V&& v, M&& m) {
     v(m.contribution), v(m.first);
@@ -416,7 +415,7 @@ struct AccumulateOrder {  // leader → follower: add so much of this push to th
 
 struct CheckpointWritten {  // follower → leader
   Version version;
-  std::string error;  // empty where all went well
+  std::string error;  // empty on success
   std::vector<CheckpointPiece> pieces;
   template <class V, class M>
   static void fields(V&& v, M&& m) {
@@ -424,34 +423,34 @@ struct CheckpointWritten {  // follower → leader
   }
 };
 
-struct Progress {  // worker → leader: how far it is between two pushes, for people who watch
+struct Progress {  // worker → leader: its progress between two pushes, for the progress display
   StepCount steps;
   std::uint32_t samples = 0;  // since its last push
-  float loss = 0;             // in the mean
+  float loss = 0;             // mean over the samples
   template <class V, class M>
   static void fields(V&& v, M&& m) {
     v(m.steps), v(m.samples), v(m.loss);
   }
 };
 
-// Every message there is. A message's number on the wire is its place here: add at the end.
+// Every message. A message's number on the wire is its index here: add new ones at the end.
 using Message = std::variant<Challenge, Hello, Trusted, Refused, Join, Joined, Share, SendWeights, Initialize,
                              Push, Pull, Weights, Leave, Heartbeat, Staged, Initialized, Gone, ApplyOrder,
                              DropOrder, DeliverOrder, StatusRequest, StatusReport, StopRequest, Buffers,
                              CheckpointOrder, CheckpointWritten, AccumulateOrder, Progress>;
 
-// The name of a message's type, for messages to people.
+// The name of a message's type, for error messages.
 const char* name_of(const Message& message);
 
-// 16-bit number of the type, then the fields. wire/frames.h makes frames of it.
+// 16-bit number of the type, then the fields. wire/frames.h adds the sequence number.
 void append(const Message& message, std::vector<std::byte>& out);
 std::vector<std::byte> encode(const Message& message);
 
-// Rejects unknown types, values out of range, lengths beyond the bytes given and bytes left over.
+// Rejects unknown types, values out of range, lengths beyond the given bytes, and bytes left over.
 Result<Message> decode(Bytes bytes);
 
 std::vector<Tensor> to_wire(const FlatLayout& layout);
-// Checks that every tensor has a name, sane dimensions and that the whole fits an address space.
+// Checks that every tensor has a name and valid dimensions, and that the total size is addressable.
 Result<FlatLayout> from_wire(const std::vector<Tensor>& tensors);
 
 }  // namespace capstan::wire

@@ -11,7 +11,7 @@
 namespace capstan::transport::faulty {
 namespace {
 
-// What the plan does to one message.
+// The faults of one message.
 struct Fate {
   bool drop = false;
   bool duplicate = false;
@@ -37,18 +37,18 @@ class FaultyCore final : public Core {
   void shut_down(std::vector<Sent>& unsent) override;
 
  private:
-  // Hears the inner connection on behalf of this one.
+  // Forwards the events of the inner connection to this one.
   class Inlet final : public Handler {
    public:
     explicit Inlet(FaultyCore& core) : core_(core) {}
     Placement place(Connection&, Bytes frame, std::size_t payload_bytes) override {
       const auto self = core_.shared_from_this();
-      // Where nothing comes back, the inner connection is closed already and does not read the answer.
+      // Without a value the inner connection is already closed and ignores the answer.
       return core_.place(frame, payload_bytes).value_or(Placement::discard());
     }
     void on_frame(Connection&, Incoming incoming) override {
       const auto self = core_.shared_from_this();
-      if (core_.is_open()) core_.deliver(std::move(incoming));  // its payload may not have been placed
+      if (core_.is_open()) core_.deliver(std::move(incoming));  // place() may have closed it
     }
     void on_closed(Connection&, Status why) override { core_.end(why); }
 
@@ -75,12 +75,12 @@ class FaultyCore final : public Core {
   std::uint64_t messages_ = 0;
   Inlet inlet_;
   std::unique_ptr<Connection> inner_;
-  std::optional<Held> overtaken_;  // goes out behind the next message
-  std::deque<Held> line_;          // in the order in which they go out, once due
+  std::optional<Held> overtaken_;  // sent after the next message
+  std::deque<Held> line_;          // in the order of sending, once due
   EventLoop::TimerId timer_ = 0;
 };
 
-// Always the same number of draws, so that a message's fate depends on the seed and its number only.
+// Always draws the same number of values, so that a message's faults depend on the seed and its number only.
 Fate FaultyCore::draw() {
   Fate fate;
   fate.drop = random_.uniform() < faults_.drop;
@@ -112,7 +112,7 @@ void FaultyCore::transmit(Outgoing outgoing) {
     }
     if (fate.reorder && !overtaken_) {
       overtaken_ = std::move(message);
-      // If no other message comes to overtake it, it goes out alone.
+      // If no other message overtakes it, it is sent after max_delay.
       overtaken_->due += faults_.max_delay;
       if (line_.empty()) release_due();
     } else {
@@ -126,7 +126,7 @@ void FaultyCore::transmit(Outgoing outgoing) {
 
 void FaultyCore::queue(Held message) {
   if (line_.size() >= kMaxQueuedMessages) {
-    if (message.sent) finish(std::move(message.sent), Status::unavailable("too many messages wait"));
+    if (message.sent) finish(std::move(message.sent), Status::unavailable("too many messages are queued"));
     return end_later(
         Status::unavailable("the fault plan holds " + std::to_string(line_.size()) + " messages"));
   }
@@ -134,7 +134,7 @@ void FaultyCore::queue(Held message) {
   line_.push_back(std::move(message));
 }
 
-// Passes on what is due, and comes back for the rest.
+// Sends what is due and sets a timer for the rest.
 void FaultyCore::release_due() {
   loop().cancel(timer_);
   const TimePoint now = loop().now();
@@ -157,7 +157,7 @@ void FaultyCore::pass(Held message) {
     return;
   }
   if (!message.duplicate) return inner_->send(message.frame, message.payload, std::move(message.sent));
-  // The memory is the caller's again once both copies left; a failure of either is the answer.
+  // `sent` runs once both copies are sent; a failure of either is reported.
   const auto both = [left = std::make_shared<int>(2), failure = std::make_shared<Status>(),
                      sent = std::move(message.sent)](Status status) {
     if (!status) *failure = std::move(status);
@@ -169,7 +169,7 @@ void FaultyCore::pass(Held message) {
 
 void FaultyCore::shut_down(std::vector<Sent>& unsent) {
   loop().cancel(timer_);
-  // What was on its way arrives, as far as its memory is ours.
+  // Delayed messages still arrive, unless they use the caller's memory.
   for (auto& message : line_) {
     if (message.sent || !message.payload.empty()) break;
     pass(std::move(message));

@@ -9,8 +9,8 @@
 namespace capstan::transport::local {
 namespace {
 
-// Room for more descriptors than a message may carry: what does not fit is closed by the kernel, which then
-// says so (MSG_CTRUNC).
+// Space for more descriptors than a message may carry: the kernel closes those that do not fit and sets
+// MSG_CTRUNC.
 constexpr std::size_t kControlFds = 2;
 
 union Control {
@@ -35,7 +35,7 @@ void take_fds(msghdr& message, Read& read) {
 }  // namespace
 
 Status check(const Header& header) {
-  if (header.magic != kMagic) return Status::malformed("bytes that are no message came");
+  if (header.magic != kMagic) return Status::malformed("received bytes that are not a message");
   if ((header.flags & ~kHasSegment) != 0) return Status::malformed("a message has unknown flags");
   if (header.frame_bytes > kMaxFrameBytes) {
     return Status::malformed("a frame of " + std::to_string(header.frame_bytes) + " bytes was announced");
@@ -65,7 +65,7 @@ std::ptrdiff_t write_some(int socket, iovec* parts, std::size_t count, int fd) {
     taken = ::sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
   } while (taken < 0 && errno == EINTR);
   if (taken >= 0) return taken;
-  // ETOOMANYREFS: too many descriptors under way; it passes as the peer reads.
+  // ETOOMANYREFS: too many descriptors in flight; ends as the peer reads.
   return errno == EAGAIN || errno == EWOULDBLOCK || errno == ENOBUFS || errno == ETOOMANYREFS ? 0 : -1;
 }
 

@@ -11,9 +11,9 @@
 
 struct iovec;
 
-// What goes over the AF_UNIX stream: per message a header, the frame's bytes, the payload's bytes. A
-// segment's descriptor travels with the header's first byte. Both ends run on one host, so numbers are in
-// its own byte order.
+// The format of the AF_UNIX stream: per message a header, the frame's bytes, the payload's bytes. A segment's
+// descriptor is attached to the header's first byte. Both ends run on one host, so numbers are in its byte
+// order.
 namespace capstan::transport::local {
 
 inline constexpr std::uint32_t kMagic = 0x4e505343;  // "CSPN"
@@ -26,11 +26,11 @@ struct Header {
   std::uint64_t payload_bytes = 0;
 };
 
-// Says what is wrong with a header that came from a peer; nothing is allocated before it was asked.
+// Validates a peer's header; called before anything is allocated for its message.
 Status check(const Header& header);
 
-// One sendmsg without blocking, with `fd` (-1: none) attached to the first byte. Returns what the kernel
-// took, 0 if it takes nothing now, or -1 if the peer is gone.
+// One non-blocking sendmsg, with `fd` (-1: none) attached to the first byte. Returns the bytes that the
+// kernel accepted, 0 if it accepts none now, or -1 if the peer has closed.
 std::ptrdiff_t write_some(int socket, iovec* parts, std::size_t count, int fd);
 
 struct Read {
@@ -38,10 +38,10 @@ struct Read {
   Outcome outcome = Outcome::kEnd;
   std::size_t bytes = 0;
   UniqueFd fd;
-  bool surplus_fds = false;  // more than one came with these bytes
+  bool surplus_fds = false;  // more than one was attached to these bytes
 };
 
-// One recvmsg without blocking into `to`.
+// One non-blocking recvmsg into `to`.
 Read read_some(int socket, MutableBytes to);
 
 }  // namespace capstan::transport::local

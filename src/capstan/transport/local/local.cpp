@@ -20,7 +20,7 @@ namespace {
 constexpr std::uint16_t kFirstFreePort = 20000;
 constexpr std::uint16_t kLastFreePort = 60999;
 constexpr int kFreePortTries = 1000;
-// Out of descriptors, a waiting client would wake the loop again and again.
+// Without a pause, a waiting client would wake the loop permanently while the process is out of descriptors.
 constexpr Duration kAcceptPause = std::chrono::milliseconds(100);
 
 struct Name {
@@ -31,7 +31,7 @@ struct Name {
 Name name_of(std::uint16_t port) {
   Name name;
   name.address.sun_family = AF_UNIX;
-  // A leading zero byte means the abstract namespace: no file, gone with the last socket.
+  // A leading zero byte means the abstract namespace: no file; the name ends with the last socket.
   const std::string text = std::string(1, '\0') + "capstan-" + std::to_string(port);
   std::memcpy(name.address.sun_path, text.data(), text.size());
   name.size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + text.size());
@@ -51,14 +51,14 @@ bool bind_to(int socket, std::uint16_t port) {
   return ::bind(socket, reinterpret_cast<const sockaddr*>(&name.address), name.size) == 0;
 }
 
-// The port that was bound.
+// Returns the port that was bound.
 std::uint16_t bind_any(int socket, std::uint16_t port) {
   if (port != 0) {
     if (bind_to(socket, port)) return port;
     if (errno != EADDRINUSE)
       throw UserError("cannot listen on local:" + std::to_string(port) + ": " + reason());
     throw UserError("port " + std::to_string(port) +
-                    " is in use on this host; choose another, or 0 for any that is free");
+                    " is in use on this host; choose another, or 0 for any free one");
   }
   std::random_device random;
   std::uniform_int_distribution<int> ports(kFirstFreePort, kLastFreePort);
@@ -66,7 +66,7 @@ std::uint16_t bind_any(int socket, std::uint16_t port) {
     const auto candidate = static_cast<std::uint16_t>(ports(random));
     if (bind_to(socket, candidate)) return candidate;
   }
-  throw UserError("found no free local port: " + reason());
+  throw UserError("cannot find a free local port: " + reason());
 }
 
 std::string client_name(int socket, std::uint16_t port) {
@@ -113,7 +113,7 @@ class LocalListener final : public Listener {
       std::string name = client_name(client.get(), port_);
       (*accept)(
           Core::make_connection(std::make_shared<LocalCore>(loop_, std::move(client), std::move(name))));
-    } while (accept.use_count() > 1);  // else the call destroyed this listener
+    } while (accept.use_count() > 1);  // otherwise the call has destroyed this listener
   }
 
   void pause() {
@@ -139,7 +139,7 @@ Result<std::unique_ptr<Connection>> connect(EventLoop& loop, std::uint16_t port)
   UniqueFd socket = open_socket();
   const Name name = name_of(port);
   if (!socket || ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&name.address), name.size) != 0) {
-    if (errno == ECONNREFUSED) return Status::unavailable("nobody listens on " + peer);
+    if (errno == ECONNREFUSED) return Status::unavailable("no server listens on " + peer);
     return Status::unavailable("cannot connect to " + peer + ": " + reason());
   }
   return Core::make_connection(std::make_shared<LocalCore>(loop, std::move(socket), peer));

@@ -29,7 +29,7 @@ void LocalCore::start() {
   watched_ = true;
   wants_write_ = !queue_.empty();
   const std::uint32_t events = EPOLLIN | (wants_write_ ? EPOLLOUT : 0U);
-  // The watch ends in shut_down(), before this object does.
+  // shut_down() ends the watch before this object is destroyed.
   loop().watch(socket_.get(), events, [this](std::uint32_t ready) { on_events(ready); });
 }
 
@@ -46,7 +46,7 @@ void LocalCore::transmit(Outgoing message) {
   }
   if (queue_.size() >= kMaxQueuedMessages) {
     auto why = Status::unavailable(
-        peer_ + " does not take its messages: " + std::to_string(kMaxQueuedMessages) + " wait for it");
+        peer_ + " does not read its messages: " + std::to_string(kMaxQueuedMessages) + " are queued");
     if (message.sent) finish(std::move(message.sent), why);
     return end_later(std::move(why));
   }
@@ -90,14 +90,14 @@ void LocalCore::flush() {
   if (is_open()) want_write(!queue_.empty());
 }
 
-// One system call for as many queued messages as fit. False if the socket takes no more for now.
+// One system call for as many queued messages as fit. False if the socket accepts no more for now.
 bool LocalCore::write_queue() {
   std::array<iovec, kPartsPerWrite> parts;
   std::size_t count = 0;
   std::size_t offered = 0;
   const int fd = queue_.front().fd.get();
   for (auto& queued : queue_) {
-    // A descriptor goes with the first byte of a call, so its message starts one.
+    // A descriptor is attached to the first byte of a call, so its message begins a new call.
     if (count + 2 > parts.size() || (count > 0 && queued.fd)) break;
     const std::size_t head_written = std::min(queued.written, queued.head.size());
     const Bytes head = Bytes(queued.head).subspan(head_written);
@@ -129,7 +129,7 @@ void LocalCore::mark_written(std::size_t bytes) {
   }
 }
 
-// The peer reads no more. Its last words may wait to be read, so the connection ends when they were.
+// The peer reads no more. The connection ends only after the peer's last messages are read.
 void LocalCore::break_writing() {
   write_broken_ = true;
   for (auto& queued : queue_) {

@@ -10,7 +10,7 @@
 
 namespace capstan::transport::local {
 
-// One connection does not keep the loop from the others: after this many system calls they have a turn.
+// System calls for one connection before the loop serves the others.
 inline constexpr int kCallsPerTurn = 16;
 
 // One connected socket. Owned by the loop's thread; not thread-safe.
@@ -29,12 +29,12 @@ class LocalCore final : public Core {
   void shut_down(std::vector<Sent>& unsent) override;
 
  private:
-  // A message that the socket did not take whole.
+  // A message that the socket did not accept completely.
   struct Queued {
     std::vector<std::byte> head;  // header and frame
     Bytes payload;
     Sent sent;
-    UniqueFd fd;              // of the segment, until the first byte left
+    UniqueFd fd;              // of the segment, until the first byte is sent
     std::size_t written = 0;  // of head and payload
   };
 
@@ -62,22 +62,22 @@ class LocalCore final : public Core {
 
   std::deque<Queued> queue_;
   bool wants_write_ = false;
-  bool write_broken_ = false;  // the peer takes nothing more; what it sent before is still to be read
+  bool write_broken_ = false;  // the peer accepts no more data; what it sent before is still to be read
 
-  // What was read and not consumed: buffer_[parsed_, filled_). Between messages, in a frame, or in a payload.
+  // Bytes that are read and not consumed: buffer_[parsed_, filled_).
   enum class State { kHeader, kFrame, kPayload };
   State state_ = State::kHeader;
   std::vector<std::byte> buffer_;
   std::size_t parsed_ = 0;
   std::size_t filled_ = 0;
   Header header_;
-  UniqueFd fd_;             // came, and no header took it yet
-  bool fd_is_due_ = false;  // it came with an earlier read: the next header must take it
+  UniqueFd fd_;             // received, and not yet claimed by a header
+  bool fd_is_due_ = false;  // received by an earlier read: the next header must claim it
   std::optional<Segment> segment_;
-  std::vector<std::byte> frame_;  // kept apart while its payload comes in
+  std::vector<std::byte> frame_;  // a copy while its payload arrives
   Placement placement_;
   std::size_t payload_received_ = 0;
-  std::vector<std::byte> waste_;  // where discarded payloads go
+  std::vector<std::byte> waste_;  // for discarded payloads
 };
 
 }  // namespace capstan::transport::local

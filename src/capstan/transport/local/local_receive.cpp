@@ -19,7 +19,7 @@ void LocalCore::read() {
     if (!into_payload) {
       make_room(state_ == State::kFrame ? header_.frame_bytes : sizeof(Header));
       target = MutableBytes(buffer_).subspan(filled_);
-      // A header that has its descriptor already is read alone: the next message may bring another one.
+      // A header whose descriptor has arrived is read alone: the next message may have a descriptor too.
       if (fd_) target = target.first(std::min(target.size(), sizeof(Header) - buffered()));
     }
     Read got = read_some(socket_.get(), target);
@@ -28,30 +28,30 @@ void LocalCore::read() {
     note_arrival();
     const bool was_short = got.bytes < target.size();
     if (into_payload) {
-      if (got.fd || got.surplus_fds) return end(Status::malformed("a descriptor came within a payload"));
+      if (got.fd || got.surplus_fds) return end(Status::malformed("received a descriptor within a payload"));
       payload_received_ += got.bytes;
       if (payload_received_ == header_.payload_bytes && !complete_message()) return;
     } else if (!take(got)) {
       return;
     }
-    // A short read emptied the socket, most likely; if not, the level-triggered watch comes back.
+    // A short read has probably emptied the socket; otherwise the level-triggered watch fires again.
     if (was_short) return;
   }
 }
 
-// Takes bytes into the buffer, and all messages out of it. False once the connection is closed.
+// Adds bytes to the buffer and processes all its messages. False once the connection is closed.
 bool LocalCore::take(Read& got) {
   filled_ += got.bytes;
   fd_is_due_ = static_cast<bool>(fd_);
   if (got.surplus_fds || (fd_ && got.fd)) {
-    end(Status::malformed("more descriptors came than segments"));
+    end(Status::malformed("received more descriptors than segments"));
     return false;
   }
   if (got.fd) fd_ = std::move(got.fd);
   if (!parse()) return false;
-  // The descriptor came with the last bytes read: only a header that is still incomplete can claim it.
+  // The descriptor was attached to the last bytes read: only a header that is still incomplete can claim it.
   if (fd_ && (state_ != State::kHeader || buffered() == 0)) {
-    end(Status::malformed("a descriptor came without a segment's message"));
+    end(Status::malformed("received a descriptor without a segment message"));
     return false;
   }
   return true;
@@ -89,8 +89,8 @@ bool LocalCore::begin_message() {
   Status status = check(header_);
   const bool has_segment = (header_.flags & kHasSegment) != 0;
   if (status && has_segment != static_cast<bool>(fd_) && (has_segment || fd_is_due_)) {
-    status = Status::malformed(has_segment ? "a segment's message came without its descriptor"
-                                           : "a descriptor came without a segment's message");
+    status = Status::malformed(has_segment ? "received a segment message without its descriptor"
+                                           : "received a descriptor without a segment message");
   }
   if (status && has_segment) {
     fd_is_due_ = false;
@@ -131,7 +131,7 @@ bool LocalCore::complete_message() {
   return deliver(std::move(incoming));
 }
 
-// The unconsumed bytes move to the front where `bytes` of them would not fit behind.
+// Moves the unconsumed bytes to the front if `bytes` more would not fit after them.
 void LocalCore::make_room(std::size_t bytes) {
   if (buffered() == 0) parsed_ = filled_ = 0;
   if (parsed_ + bytes <= buffer_.size() && filled_ < buffer_.size()) return;
@@ -141,7 +141,7 @@ void LocalCore::make_room(std::size_t bytes) {
   if (buffer_.size() < bytes) buffer_.resize(bytes);
 }
 
-// Where payload bytes are read to without a copy; empty outside of a payload.
+// The destination of payload bytes, read without a copy; empty outside of a payload.
 MutableBytes LocalCore::payload_target() {
   if (state_ != State::kPayload) return {};
   if (placement_.action == Placement::Action::kReceive)

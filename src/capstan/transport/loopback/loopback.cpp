@@ -10,7 +10,7 @@
 
 namespace capstan::transport::loopback {
 
-// One name that is listened on. Guarded by the network's mutex, but for `accept` (the listener's thread).
+// One name with a listener. Guarded by the network's mutex, except `accept` (the listener's thread).
 struct Port {
   EventLoop& loop;
   Accept accept;
@@ -29,7 +29,7 @@ struct Network::State {
 struct NetworkAccess {
   using State = Network::State;
 
-  // Runs on the listener's thread, once per connection made.
+  // Runs on the listener's thread, once per new connection.
   static void accept_one(const std::shared_ptr<State>& state, const std::shared_ptr<Port>& port,
                          const std::string& name) {
     std::shared_ptr<Pipe> pipe;
@@ -91,9 +91,9 @@ Result<std::unique_ptr<Connection>> Network::connect(EventLoop& loop, const std:
   {
     const std::lock_guard lock(state_->mutex);
     const auto found = state_->ports.find(name);
-    if (found == state_->ports.end()) return Status::unavailable("nobody listens on loopback:" + name);
+    if (found == state_->ports.end()) return Status::unavailable("no listener on loopback:" + name);
     found->second->waiting.push_back(pipe);
-    // Under the lock: the listener's loop lives as long as the listener does.
+    // Under the lock: the loop exists as long as its listener.
     found->second->loop.post(
         [state = state_, port = found->second, name] { NetworkAccess::accept_one(state, port, name); });
   }

@@ -13,8 +13,8 @@ namespace capstan::transport::loopback {
 // A private address space. Thread-safe. Outlives its listeners and connections.
 class Network {
  public:
-  // With `share_memory` segments can be sent, as between processes of one host; without, all bulk goes as
-  // payloads, as between hosts.
+  // With `share_memory`, segments can be sent, as between processes of one host; without, all bulk data is
+  // sent as payloads, as between hosts.
   explicit Network(bool share_memory);
   ~Network();
 

@@ -50,7 +50,7 @@ void Pipe::attach(int end, EventLoop* loop, std::function<void()> on_news) {
 }
 
 void Pipe::hang_up(int end) {
-  std::deque<Message> dropped;  // dies after the lock: segments are unmapped without it
+  std::deque<Message> dropped;  // destroyed after the lock is released: segments are unmapped without it
   const std::lock_guard lock(mutex_);
   End& mine = ends_[static_cast<std::size_t>(end)];
   mine.open = false;
@@ -63,7 +63,7 @@ void Pipe::hang_up(int end) {
 void Pipe::announce(End& end) {
   if (end.loop == nullptr || end.news_posted) return;
   end.news_posted = true;
-  end.loop->post(end.on_news);  // under the lock: the loop lives until hang_up()
+  end.loop->post(end.on_news);  // under the lock: the loop exists until hang_up()
 }
 
 namespace {
@@ -73,13 +73,13 @@ class LoopbackCore final : public Core {
   LoopbackCore(EventLoop& event_loop, std::shared_ptr<Pipe> pipe, int end, bool shares, std::string name)
       : Core(event_loop), pipe_(std::move(pipe)), end_(end), shares_memory_(shares), name_(std::move(name)) {}
 
-  bool is_mid_payload() const override { return false; }  // they come at once
+  bool is_mid_payload() const override { return false; }  // payloads are copied at once
   bool shares_memory() const override { return shares_memory_; }
   std::string peer() const override { return "loopback:" + name_; }
   const char* kind() const override { return "loopback"; }
 
  protected:
-  // Until now the pipe only filled.
+  // Before this, messages are queued in the pipe.
   void start() override {
     pipe_->attach(end_, &loop(), [weak = weak_from_this()] {
       if (const auto self = weak.lock()) static_cast<LoopbackCore&>(*self).on_news();
@@ -123,10 +123,10 @@ void LoopbackCore::transmit(Outgoing outgoing) {
     message.sent_id = next_sent_id_++;
     pending_.emplace(message.sent_id, Pending{message.loan, std::move(outgoing.sent)});
   }
-  // A peer that is gone is found by on_news(), after what it sent before.
+  // on_news() detects a closed peer, after everything that it sent.
   if (pipe_->put(1 - end_, std::move(message)) == Pipe::Put::kFull) {
     end_later(Status::unavailable(
-        peer() + " does not take its messages: " + std::to_string(kMaxQueuedMessages) + " wait for it"));
+        peer() + " does not read its messages: " + std::to_string(kMaxQueuedMessages) + " are queued"));
   }
 }
 

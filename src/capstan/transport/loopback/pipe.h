@@ -12,8 +12,8 @@
 
 namespace capstan::transport::loopback {
 
-// A payload lent to the receiver's thread. The sender takes it back when it closes; the lock is held
-// during the copy, so that nobody copies from memory that is the caller's again.
+// A payload lent to the receiver's thread. The sender takes it back when it closes; the receiver holds the
+// lock during its copy, so that it never reads memory that the caller may reuse.
 struct Loan {
   std::mutex mutex;
   Bytes payload;
@@ -23,7 +23,7 @@ struct Loan {
 struct Message {
   std::vector<std::byte> frame;
   std::shared_ptr<Loan> loan;  // null: no payload
-  std::uint64_t sent_id = 0;   // 0: nobody asks when it was sent
+  std::uint64_t sent_id = 0;   // 0: no `sent` callback
   std::optional<Segment> segment;
 };
 
@@ -35,11 +35,11 @@ class Pipe {
   void tell_sent(int to, std::uint64_t sent_id);
   std::deque<Message> take(int end);
   std::vector<std::uint64_t> take_sent(int end);
-  bool is_hung_up(int end);  // the peer closed, and all that it sent was taken
+  bool is_hung_up(int end);  // the peer closed, and all its messages were taken
 
-  // Connects `end` to its loop: `on_news` is posted there whenever something came. Null: disconnects.
+  // Attaches `end` to its loop: `on_news` is posted there whenever something arrives. Null detaches it.
   void attach(int end, EventLoop* loop, std::function<void()> on_news);
-  // `end` closes: its messages are dropped, the other end hears of it after what was sent before.
+  // Closes `end`: messages to it are dropped; the other end sees the close after all earlier messages.
   void hang_up(int end);
 
  private:

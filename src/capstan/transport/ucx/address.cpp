@@ -14,7 +14,7 @@ namespace capstan::transport::ucx {
 Result<HostAndPort> parse(const std::string& text) {
   const auto wrong = [&] {
     return Status::unavailable("\"" + text +
-                               "\" is no address; write host:port, as in 127.0.0.1:4711 or [::1]:4711");
+                               "\" is not an address; use host:port, such as 127.0.0.1:4711 or [::1]:4711");
   };
   const auto colon = text.rfind(':');
   if (colon == std::string::npos || colon == 0) return wrong();
@@ -65,7 +65,7 @@ std::string to_string(const HostAndPort& where) {
 }
 
 std::uint16_t port_of(const Address& address) {
-  // sin_port and sin6_port lie at the same place.
+  // sin_port and sin6_port have the same offset.
   return ntohs(reinterpret_cast<const sockaddr_in&>(address.storage).sin_port);
 }
 

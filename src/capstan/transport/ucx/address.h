@@ -15,14 +15,14 @@ struct Address {
   socklen_t size = 0;
 };
 
-// "host:port" or "[v6]:port" taken apart; fails where the text has another shape.
+// Parses "host:port" or "[v6]:port".
 struct HostAndPort {
   std::string host;
   std::uint16_t port = 0;
 };
 Result<HostAndPort> parse(const std::string& text);
 
-// Looks a host up: a number or a name. Blocks as long as the resolver does.
+// Looks up a host, a numeric address or a name. Blocks as long as the resolver does.
 Result<Address> resolve(const HostAndPort& where);
 
 // "127.0.0.1:4711", "[::1]:4711"

@@ -45,8 +45,8 @@ ContextImpl::ContextImpl(EventLoop& event_loop)
 ContextImpl::~ContextImpl() {
   for (const auto& [handle, endpoint] : endpoints_)
     CAPSTAN_CHECK(endpoint->core == nullptr, "a UCX context outlives its connections");
-  // Last frames of connections that were closed just now still leave. No connection is left that the news
-  // could reach; they only close endpoints.
+  // Sends the last frames of connections that were closed just now. No connection is left, so the recorded
+  // events only close endpoints.
   wait_until([this] {
     run_news();
     return std::all_of(endpoints_.begin(), endpoints_.end(),
@@ -155,7 +155,7 @@ bool ContextImpl::wait_until(const std::function<bool()>& done) {
       continue;
     }
     pollfd sleeper{event_fd_, POLLIN, 0};
-    ::poll(&sleeper, 1, 1);  // short: `done` may hang on other things than the worker's events
+    ::poll(&sleeper, 1, 1);  // short: `done` may depend on more than the worker's events
   }
   return true;
 }
@@ -188,7 +188,7 @@ ucs_status_t ContextImpl::on_message(void* arg, const void* header, size_t heade
   const Bytes head(static_cast<const std::byte*>(header), header_bytes);
   const bool is_announced = (param->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) != 0;
   if (endpoint.core != nullptr) return endpoint.core->on_arrival(head, data, data_bytes, is_announced);
-  // Closed on this side: the only word left to hear is the peer's own goodbye.
+  // Closed on this side: the only message still expected is the peer's goodbye.
   if (!endpoint.is_closing && is_goodbye(head))
     on_error(&endpoint, endpoint.handle, UCS_ERR_CONNECTION_RESET);
   return UCS_OK;
@@ -200,7 +200,7 @@ void ContextImpl::on_error(void* arg, ucp_ep_h handle, ucs_status_t status) {
   if (endpoint->core != nullptr) return endpoint->core->on_lost(status);
   endpoint->is_lost = true;
   self->later([self, handle] {
-    // It may have been closed since, and the handle be another's.
+    // The endpoint may have been closed since, and another may have its handle.
     const auto found = self->endpoints_.find(handle);
     if (found != self->endpoints_.end() && found->second->is_lost) self->close_now(*found->second);
   });

@@ -16,18 +16,18 @@ namespace capstan::transport::ucx {
 class ContextImpl;
 class UcxCore;
 
-// One UCX endpoint, from its creation until UCX has forgotten it. Owned by the context, because it outlives
-// its connection: it says goodbye first.
+// One UCX endpoint, from its creation until UCX has closed it. Owned by the context, because it outlives its
+// connection: it sends a goodbye first.
 struct Endpoint {
   ContextImpl* context = nullptr;
   ucp_ep_h handle = nullptr;
   UcxCore* core = nullptr;  // null: the connection is closed on this side
-  bool is_lost = false;     // UCX says so
-  bool is_closing = false;  // UCX was told to forget it
+  bool is_lost = false;     // UCX reported an error
+  bool is_closing = false;  // UCX was asked to close it
   EventLoop::TimerId goodbye_timer = 0;
 };
 
-// One message under way to UCX. The header must live until UCX is done with it. Reused.
+// One message that UCX is sending; the header must exist until UCX has completed it. Reused.
 struct Transfer {
   std::shared_ptr<UcxCore> core;
   std::vector<std::byte> header;
@@ -36,10 +36,10 @@ struct Transfer {
   Sent sent;
 };
 
-inline constexpr unsigned kMessageId = 1;  // of the one active message that we use
+inline constexpr unsigned kMessageId = 1;  // id of the only active message in use
 
-// UCX calls back from within its progress; there only notes are taken. The handlers of connections are
-// called afterwards, so they may do anything, even close and wait. Owned by the loop's thread.
+// UCX's callbacks, which run within its progress call, only record events. The handlers of connections are
+// called afterwards, so they may do anything, including close and wait. Owned by the loop's thread.
 class ContextImpl final : public Context, public Poller {
  public:
   explicit ContextImpl(EventLoop& loop);
@@ -57,16 +57,17 @@ class ContextImpl final : public Context, public Poller {
   ucp_worker_h worker() const { return worker_.get(); }
   std::size_t max_header_bytes() const { return max_header_bytes_; }
 
-  // Runs `news` soon, outside of UCX.
+  // Runs `news` soon, outside of UCX's progress call.
   void later(std::function<void()> news) { news_.push_back(std::move(news)); }
 
-  // Fills in error handling and creates. Null with the reason if UCX refuses.
+  // Adds error handling to `params` and creates the endpoint. Null and a `status` if UCX fails.
   Endpoint* open_endpoint(ucp_ep_params_t& params, ucs_status_t& status);
-  // The connection is gone, and its goodbye is on its way: closes when the peer answers, or after a second.
+  // The connection is closed and its goodbye is being sent: closes the endpoint when the peer answers, or
+  // after a second.
   void close_politely(Endpoint& endpoint);
-  // Cancels all that is under way on it, and forgets it.
+  // Cancels all its transfers and closes it.
   void close_now(Endpoint& endpoint);
-  // Drives UCX until `done`, for a second at most.
+  // Drives UCX until `done` returns true, at most for a second.
   bool wait_until(const std::function<bool()>& done);
 
   Transfer* take_transfer();

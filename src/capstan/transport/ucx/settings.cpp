@@ -18,26 +18,27 @@ struct Setting {
   const char* value;
 };
 
-// A user's UCX_<name> in the environment wins over these.
+// An environment variable UCX_<name> takes precedence.
 constexpr std::array kSettings{
-    // All that the host has but shared memory: a client killed in the middle of a message leaves a hole in
-    // the receiver's shared queue, at which other clients stall.
+    // All transports of the host except shared memory: a client that is killed in the middle of a message
+    // leaves a hole in the receiver's shared queue, which stalls other clients.
     Setting{"TLS", "^sm"},
-    // Lanes only over the device that the connection was made on. Else UCX stripes one message over lo and
-    // eth0. This also holds for a server on 0.0.0.0, where no NET_DEVICES could be named beforehand.
+    // Lanes only over the device of the connection; otherwise UCX stripes one message over lo and eth0.
+    // NET_DEVICES cannot do this for a server on 0.0.0.0, whose device is not known beforehand.
     Setting{"CM_USE_ALL_DEVICES", "n"},
 };
 
 void check(ucs_status_t status, const char* doing) {
-  if (status != UCS_OK) throw UserError("UCX cannot start: " + std::string(doing) + ": " + reason(status));
+  if (status != UCS_OK)
+    throw UserError("UCX cannot start: " + std::string(doing) + " failed: " + reason(status));
 }
 
-// What only the environment or UCX's global options can set. UCX catches crash signals, and prints what the
-// user cannot help (a killed peer), unless told otherwise.
+// Settings that only the environment or UCX's global options can change. By default UCX catches crash signals
+// and logs errors that need no action by the user (a killed peer).
 void prepare_process() {
   static std::once_flag once;
   std::call_once(once, [] {
-    ::setenv("UCX_TCP_CM_REUSEADDR", "y", 0);  // a server that comes back takes its port at once
+    ::setenv("UCX_TCP_CM_REUSEADDR", "y", 0);  // a restarted server can bind its port at once
     if (std::getenv("UCX_LOG_LEVEL") == nullptr) ucs_global_opts_set_value("LOG_LEVEL", "fatal");
     if (std::getenv("UCX_ERROR_SIGNALS") != nullptr || std::getenv("UCX_HANDLE_ERRORS") != nullptr) return;
     for (const int signal : {SIGILL, SIGSEGV, SIGBUS, SIGFPE}) ucs_debug_disable_signal(signal);
@@ -71,7 +72,7 @@ ContextHandle open_context() {
 WorkerHandle open_worker(ucp_context* context) {
   ucp_worker_params_t params{};
   params.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE;
-  params.thread_mode = UCS_THREAD_MODE_SERIALIZED;  // a client's loop is driven by two threads in turn
+  params.thread_mode = UCS_THREAD_MODE_SERIALIZED;  // two threads of a client drive its loop in turn
   ucp_worker_h worker = nullptr;
   check(ucp_worker_create(context, &params, &worker), "opening a worker");
   return {worker, ucp_worker_destroy};

@@ -7,13 +7,13 @@
 namespace capstan::transport::ucx {
 namespace {
 
-// Longer data is announced first, and lands in its destination without a copy in between. Left to itself, UCX
-// on TCP sends any length at once, and puts it together in memory of its own.
+// Data of at least this length uses the rendezvous protocol, which receives it in its destination without a
+// copy. By default UCX on TCP sends any length eagerly and assembles it in memory of its own.
 constexpr std::size_t kAnnouncedBytes = 1 << 16;
 
-// Longer payloads travel in pieces, several at once, each of which fits a core's cache while it is copied:
-// 100 MB over TCP run a fifth faster than as one message, and faster than in pieces of half or twice the
-// size. No payload has so many pieces that they fill the queue.
+// Longer payloads are sent in pieces, several at once, each of which fits a core's cache while it is copied:
+// 100 MB over TCP are a fifth faster than as one message, and faster than in pieces of half or twice the
+// size. kMostPieces keeps one payload from filling the queue.
 constexpr std::size_t kPieceBytes = 1 << 20;
 constexpr std::size_t kMostPieces = kMaxQueuedMessages / 4;
 
@@ -44,8 +44,8 @@ void UcxCore::transmit(Outgoing message) {
     return;
   }
   if (leaving_ >= kMaxQueuedMessages) {
-    auto why = Status::unavailable(peer_ + " does not take its messages: " + std::to_string(leaving_) +
-                                   " wait for it");
+    auto why = Status::unavailable(peer_ + " does not read its messages: " + std::to_string(leaving_) +
+                                   " are queued");
     if (message.sent) finish(std::move(message.sent), why);
     return end_later(std::move(why));
   }
@@ -63,7 +63,7 @@ void UcxCore::transmit(Outgoing message) {
 void UcxCore::post_pieces(Outgoing message) {
   const std::size_t bytes = std::max(kPieceBytes, message.payload.size() / kMostPieces + 1);
   const std::size_t pieces = (message.payload.size() + bytes - 1) / bytes;
-  // The payload is the caller's again when its last piece has gone; the first failure tells why.
+  // `sent` runs when the last piece is sent, with the first failure.
   struct Books {
     std::size_t left;
     Status status;
@@ -99,7 +99,7 @@ void UcxCore::post(Kind kind, Bytes frame, Bytes data, std::vector<std::byte> ow
   param.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FIELD_FLAGS;
   param.cb.send = &on_sent_by_ucx;
   param.user_data = transfer;
-  // REPLY names the peer's endpoint to the receiver, who so finds the connection.
+  // REPLY gives the receiver the endpoint, by which it finds the connection.
   param.flags = UCP_AM_SEND_FLAG_REPLY;
   param.flags |= data.size() >= kAnnouncedBytes ? UCP_AM_SEND_FLAG_RNDV : UCP_AM_SEND_FLAG_EAGER;
   ++leaving_;
@@ -140,16 +140,16 @@ void UcxCore::on_news() {
   if (is_open() && lost_ && has_handler()) end(*lost_);
 }
 
-// A goodbye keeps the order of what was sent before it, and its answer tells that all was read: UCX's own
-// close runs on another socket and may overtake data. But memory that the caller or the handler has lent
-// must be back when this returns; then all is cancelled.
+// A goodbye is delivered after everything sent before it, and its answer proves that all was read; UCX's own
+// close uses another socket and may overtake data. But memory of the caller or the handler must not be in use
+// when this returns; if it is, everything is cancelled.
 void UcxCore::shut_down(std::vector<Sent>&) {
   const auto self = shared_from_this();
   Endpoint& endpoint = *endpoint_;
   const bool cancel = must_cancel();
   if (!cancel) drop_arrivals();
   if (cancel || lost_) {
-    // The peer waits for this answer; UCX alone would tell it later.
+    // The peer waits for this answer; UCX's own notice arrives later.
     if (peer_said_goodbye_) post(Kind::kGoodbye, {}, {}, {}, nullptr);
     endpoint_ = nullptr;
     context_.close_now(endpoint);

@@ -10,14 +10,14 @@
 
 namespace capstan::transport::ucx {
 
-// What an active message is. Its header is a Prefix, followed by the frame where it fits.
+// The kinds of active messages. The header of each is a Prefix, followed by the frame if it fits.
 enum class Kind : std::uint32_t {
   kMessage,     // header: frame; data: payload, if any
   kLongFrame,   // data: frame
-  kFrameAhead,  // data: frame of the kPayload that follows
-  kPayload,     // data: payload of the frame that came ahead
-  kPieces,      // header: frame; its payload follows in pieces
-  kPiece,       // data: a piece of that payload
+  kFrameAhead,  // data: frame of the next kPayload
+  kPayload,     // data: payload of the last kFrameAhead
+  kPieces,      // header: frame; its payload follows as kPiece messages
+  kPiece,       // data: a part of that payload
   kGoodbye,     // the last message: the sender closed
 };
 
@@ -27,13 +27,13 @@ struct Prefix {
   std::uint32_t magic = kMagic;
   Kind kind = Kind::kMessage;
   std::uint64_t sequence = 0;  // UCX delivers a small message before a large one that was sent earlier
-  std::uint64_t place = 0;     // kPieces: bytes of the whole payload; kPiece: where in it the piece begins
+  std::uint64_t place = 0;     // kPieces: bytes of the whole payload; kPiece: offset in it
 };
 
 bool is_goodbye(Bytes header);
 
-// One connection. Owned by the loop's thread; not thread-safe. on_arrival and on_lost are called from
-// within UCX and only take notes.
+// One connection. Owned by the loop's thread; not thread-safe. on_arrival and on_lost are called from within
+// UCX; they only record the event and call no handler.
 class UcxCore final : public Core {
  public:
   UcxCore(ContextImpl& context, Endpoint& endpoint, std::string peer);
@@ -43,7 +43,7 @@ class UcxCore final : public Core {
   std::string peer() const override { return peer_; }
   const char* kind() const override { return "ucx"; }
 
-  // `is_announced`: the data is still with the peer, and `data` is UCX's name for it.
+  // `is_announced`: the data is still at the peer (rendezvous), and `data` is UCX's descriptor of it.
   ucs_status_t on_arrival(Bytes header, void* data, std::size_t data_bytes, bool is_announced);
   void on_lost(ucs_status_t status);
   void on_sent(Transfer* transfer, ucs_status_t status);
@@ -54,7 +54,7 @@ class UcxCore final : public Core {
   void shut_down(std::vector<Sent>& unsent) override;
 
  private:
-  // A message that came and is not delivered yet. Where it is does not change while data comes in.
+  // A message that is not delivered yet. Its address does not change while UCX receives its data.
   struct Arrival {
     enum class State { kMissing, kWaiting, kReceiving, kComplete };
     State state = State::kMissing;
@@ -62,8 +62,8 @@ class UcxCore final : public Core {
     std::vector<std::byte> frame;
     std::uint64_t place = 0;
     std::size_t data_bytes = 0;
-    std::vector<std::byte> eager;     // data that came along
-    void* announced = nullptr;        // data that is still with the peer
+    std::vector<std::byte> eager;     // data that came with the message
+    void* announced = nullptr;        // data that is still at the peer
     std::shared_ptr<UcxCore> keeper;  // while receiving
   };
 
@@ -93,22 +93,22 @@ class UcxCore final : public Core {
   bool news_announced_ = false;
   bool was_heard_ = false;
   bool peer_said_goodbye_ = false;
-  std::optional<Status> lost_;  // why, until what came before is delivered
+  std::optional<Status> lost_;  // the reason, until all earlier messages are delivered
 
   std::uint64_t next_to_send_ = 0;
-  std::size_t leaving_ = 0;           // messages that UCX has not let go of
-  std::size_t payloads_leaving_ = 0;  // those among them that use a caller's memory
+  std::size_t leaving_ = 0;           // messages that UCX has not completed
+  std::size_t payloads_leaving_ = 0;  // those of them that use a caller's memory
 
   std::uint64_t first_sequence_ = 0;  // of arrivals_.front()
   std::deque<Arrival> arrivals_;
   std::size_t receiving_ = 0;
   std::vector<std::byte> frame_ahead_;
 
-  // A payload that comes in pieces.
+  // The payload that arrives in pieces.
   std::vector<std::byte> pieces_frame_;
   std::optional<Placement> pieces_placement_;
   std::uint64_t pieces_bytes_ = 0;
-  std::uint64_t pieces_begun_ = 0;    // bytes of those that UCX was given a place for: they come in order
+  std::uint64_t pieces_begun_ = 0;    // bytes of the pieces that UCX has a destination for, in order
   std::uint64_t pieces_missing_ = 0;  // bytes that have not arrived
 };
 

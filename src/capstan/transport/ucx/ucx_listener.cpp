@@ -25,11 +25,11 @@ UcxListener::UcxListener(ContextImpl& context, const std::string& address, Accep
   const ucs_status_t status = ucp_listener_create(context_.worker(), &params, &handle);
   if (status == UCS_ERR_BUSY) {
     throw UserError("port " + std::to_string(where_.port) + " of " + where_.host +
-                    " is in use; choose another, or 0 for any that is free");
+                    " is in use; choose another, or 0 for any free one");
   }
   if (status != UCS_OK) {
     throw UserError("cannot listen on " + address + ": " + reason(status) +
-                    "; the address must be one of this host's");
+                    "; the address must belong to this host");
   }
   handle_.reset(handle);
 
@@ -72,7 +72,7 @@ void UcxListener::accept_one(ucp_conn_request_h request) {
   params.conn_request = request;
   ucs_status_t status = UCS_OK;
   Endpoint* endpoint = context_.open_endpoint(params, status);
-  if (endpoint == nullptr) return;  // the client is gone already; UCX took the request back
+  if (endpoint == nullptr) return;  // the client has closed already; UCX has released the request
   const auto accept = accept_;      // the call may destroy this listener
   (*accept)(Core::make_connection(std::make_shared<UcxCore>(context_, *endpoint, std::move(peer))));
 }

@@ -26,7 +26,7 @@ class UcxListener final : public Listener {
 
   ContextImpl& context_;
   HostAndPort where_;
-  std::shared_ptr<Accept> accept_;  // also tells whether this object lives
+  std::shared_ptr<Accept> accept_;  // its use count also shows whether the listener still exists
   ListenerHandle handle_{nullptr, ucp_listener_destroy};
   std::vector<ucp_conn_request_h> requests_;
 };

@@ -4,11 +4,11 @@
 
 #include "capstan/transport/ucx/ucx_core.h"
 
-// The receiving half of UcxCore: brings messages back into the order in which they were sent.
+// The receiving half of UcxCore: restores the order in which messages were sent.
 namespace capstan::transport::ucx {
 namespace {
 
-// Payloads of one connection that come in at the same time; enough to hide a round trip each.
+// Payloads of one connection that are received at the same time: enough to hide their round trips.
 constexpr std::size_t kReceivingAtOnce = 8;
 
 }  // namespace
@@ -21,7 +21,7 @@ ucs_status_t UcxCore::on_arrival(Bytes header, void* data, std::size_t data_byte
   const bool is_whole = header.size() >= sizeof(prefix);
   if (is_whole) std::memcpy(&prefix, header.data(), sizeof(prefix));
   if (!is_whole || prefix.magic != kMagic || prefix.kind > Kind::kGoodbye) {
-    lose(Status::malformed("bytes that are no message came from " + peer_));
+    lose(Status::malformed("received bytes that are not a message from " + peer_));
     return UCS_OK;
   }
   const bool is_long_frame = prefix.kind == Kind::kLongFrame || prefix.kind == Kind::kFrameAhead;
@@ -33,8 +33,8 @@ ucs_status_t UcxCore::on_arrival(Bytes header, void* data, std::size_t data_byte
   if (place_in_line >= kMaxQueuedMessages) {
     lose(prefix.sequence < first_sequence_
              ? Status::malformed(peer_ + " sent a message twice")
-             : Status::unavailable(std::to_string(kMaxQueuedMessages) + " messages of " + peer_ +
-                                   " wait behind an unfinished one"));
+             : Status::unavailable(std::to_string(kMaxQueuedMessages) + " messages from " + peer_ +
+                                   " wait for an incomplete one"));
     return UCS_OK;
   }
   if (arrivals_.size() <= place_in_line) arrivals_.resize(place_in_line + 1);
@@ -52,14 +52,14 @@ ucs_status_t UcxCore::on_arrival(Bytes header, void* data, std::size_t data_byte
   announce();
   if (is_announced) {
     arrival.announced = data;
-    return UCS_INPROGRESS;  // keeps it until it is received or released
+    return UCS_INPROGRESS;  // UCX keeps the data until it is received or released
   }
   const auto* bytes = static_cast<const std::byte*>(data);
   arrival.eager.assign(bytes, bytes + data_bytes);
   return UCS_OK;
 }
 
-// Delivers from the front of the line. Every step may end in a handler that closes the connection.
+// Delivers from the front of the queue. Every step may call a handler that closes the connection.
 void UcxCore::advance() {
   while (!arrivals_.empty()) {
     Arrival& front = arrivals_.front();
@@ -73,8 +73,8 @@ void UcxCore::advance() {
   }
 }
 
-// While the front's payload comes in, those of the messages right behind it may as well. A plain frame in
-// between is a barrier: what a handler learns from it holds for every later place().
+// While the front's payload arrives, those of the next messages may arrive too. A frame without a payload is
+// a barrier: it is delivered before place() is called for any later message.
 void UcxCore::begin_followers() {
   for (std::size_t i = 1; i < arrivals_.size() && receiving_ < kReceivingAtOnce; ++i) {
     Arrival& arrival = arrivals_[i];
@@ -115,7 +115,8 @@ bool UcxCore::begin(Arrival& arrival) {
 bool UcxCore::begin_pieces(Arrival& arrival) {
   if (pieces_missing_ > 0 || arrival.place == 0 || arrival.place > kMaxPayloadBytes ||
       arrival.data_bytes > 0) {
-    lose(Status::malformed(peer_ + " announced a payload that makes no sense"));
+    lose(Status::malformed(peer_ + " announced an invalid payload of " + std::to_string(arrival.place) +
+                           " bytes"));
     return false;
   }
   pieces_placement_ = place(arrival.frame, arrival.place);
@@ -130,7 +131,7 @@ bool UcxCore::begin_pieces(Arrival& arrival) {
 bool UcxCore::begin_piece(Arrival& arrival) {
   if (!pieces_placement_ || arrival.data_bytes == 0 || arrival.place != pieces_begun_ ||
       arrival.data_bytes > pieces_bytes_ - pieces_begun_) {
-    lose(Status::malformed(peer_ + " sent a piece of no payload"));
+    lose(Status::malformed(peer_ + " sent a piece that belongs to no payload"));
     return false;
   }
   pieces_begun_ += arrival.data_bytes;
@@ -182,7 +183,7 @@ void UcxCore::on_received(void* request, ucs_status_t status, size_t, void* user
   self->note_arrival();
   arrival.state = Arrival::State::kComplete;
   if (status != UCS_OK && self->endpoint_ != nullptr) self->on_lost(status);
-  if (status != UCS_OK) arrival.state = Arrival::State::kMissing;  // never to be delivered
+  if (status != UCS_OK) arrival.state = Arrival::State::kMissing;  // is never delivered
   self->announce();
 }
 
@@ -214,7 +215,7 @@ bool UcxCore::complete(Arrival arrival) {
 }
 
 void UcxCore::drop_arrivals() {
-  if (receiving_ > 0) return;  // UCX still writes to them; they go when this object does
+  if (receiving_ > 0) return;  // UCX still writes to them; the destructor frees them
   for (auto& arrival : arrivals_) {
     if (arrival.announced != nullptr) ucp_am_data_release(context_.worker(), arrival.announced);
   }

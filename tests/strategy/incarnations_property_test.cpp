@@ -1,5 +1,5 @@
-// Whole jobs on a fake clock: workers of many speeds, stragglers, losses and newcomers drive the real engine.
-// What each strategy promises is checked from the events alone.
+// Whole jobs on a fake clock: workers of different speeds, stragglers, losses and new incarnations drive the
+// real engine. The invariants of each strategy are checked from the events only.
 
 #include <algorithm>
 #include <cstdlib>
@@ -18,19 +18,19 @@
 namespace capstan::strategy {
 namespace {
 
-// More cases than the library's hundred, unless somebody says otherwise.
+// More cases than the library's default of 100, unless RC_PARAMS is set.
 [[maybe_unused]] const int kMoreCases = ::setenv("RC_PARAMS", "max_success=2000", 0);
 
 using PushKey = std::pair<std::uint32_t, std::uint64_t>;  // worker, sequence
 
-// What a job is made of; everything else follows from it.
+// The inputs of a job.
 struct Script {
   std::uint32_t workers = 1;
   std::vector<double> step_seconds;  // by worker
   double jitter = 0;                 // part of a step that is random
   std::uint64_t seed = 0;
-  int pushes = 0;  // after so many of them the play is over
-  // Somebody is lost, or comes back, before the n-th push.
+  int pushes = 0;  // after this many the job ends
+  // Before the n-th push this worker is lost or, if it is lost, joins again.
   std::map<int, std::uint32_t> changes;
 };
 
@@ -48,35 +48,35 @@ Script any_script(bool with_changes) {
   return script;
 }
 
-// What a worker read when it was released.
+// The weights that a released worker reads.
 struct Read {
   std::uint32_t worker;
   std::uint64_t round;  // of this worker, from 0 for the first weights
   Version version;
-  std::set<PushKey> holds;  // every push that is part of the weights
+  std::set<PushKey> holds;  // every push that was applied to them
 };
 
-// Plays a script. The workers' own clocks, and who is part of the weights, are kept here and not asked of the
+// Runs a script. The workers' push counts and the applied pushes are tracked here, independently of the
 // engine.
-class Life {
+class ScriptedJob {
  public:
-  Life(const std::string& strategy, const Script& script)
+  ScriptedJob(const std::string& strategy, const Script& script)
       : script_(script),
         random_(script.seed),
         engine_(parse(strategy, script.workers), {}, [this] { return now_; }) {}
-  virtual ~Life() = default;
+  virtual ~ScriptedJob() = default;
 
   void play() {
-    for (std::uint32_t w = 0; w < script_.workers; ++w) come(w);
+    for (std::uint32_t w = 0; w < script_.workers; ++w) join_worker(w);
     take(engine_.begin());
     while (made_ < script_.pushes && !live_.empty()) {
       if (const auto change = script_.changes.find(made_);
           change != script_.changes.end() && changed_ != made_) {
         changed_ = made_;
-        live_.contains(change->second) ? go(change->second) : come(change->second);
+        live_.contains(change->second) ? lose_worker(change->second) : join_worker(change->second);
         continue;
       }
-      // The next thing that happens in this world; if nothing can, somebody waits for ever.
+      // The next event; without one, a worker would wait forever.
       const auto deadline = engine_.deadline();
       RC_ASSERT(!computing_.empty() || deadline);
       if (deadline && (computing_.empty() || *deadline <= computing_.begin()->first)) {
@@ -99,13 +99,13 @@ class Life {
 
  protected:
   struct Worker {
-    std::uint64_t clock = 0;  // pushes since the job began; a newcomer begins with as many as the slowest
+    std::uint64_t clock = 0;  // pushes; starts at that of the slowest worker
     std::uint64_t round = 0;
     Version version;
     bool waits = false;
   };
 
-  // What a strategy promises.
+  // Invariants of a strategy.
   virtual void on_apply(const Apply&, const std::vector<PushKey>&) {}
   virtual void on_drop(const PushKey&) {}
   virtual void on_release(std::uint32_t) {}
@@ -118,12 +118,12 @@ class Life {
   }
 
   std::map<std::uint32_t, Worker> live_;
-  std::map<PushKey, Version> version_of_;  // with which each push began
-  std::set<PushKey> waiting_;              // handed in, neither applied nor dropped
+  std::map<PushKey, Version> version_of_;  // that each push was computed on
+  std::set<PushKey> waiting_;              // neither applied nor dropped
   std::uint64_t dropped_ = 0;
 
  private:
-  void come(std::uint32_t w) {
+  void join_worker(std::uint32_t w) {
     Worker worker;
     worker.clock = live_.empty() ? 0 : slowest();
     live_[w] = worker;
@@ -131,7 +131,7 @@ class Life {
     live_[w].waits = true;
     take(engine_.pull({w}));
   }
-  void go(std::uint32_t w) {
+  void lose_worker(std::uint32_t w) {
     live_.erase(w);
     std::erase_if(computing_, [&](const auto& c) { return c.second == w; });
     take(engine_.remove({w}));
@@ -206,14 +206,14 @@ class Life {
 
 // ---- ssp ----
 
-class SspLife final : public Life {
+class SspJob final : public ScriptedJob {
  public:
-  SspLife(std::uint64_t bound, const Script& script)
-      : Life("ssp:" + std::to_string(bound), script), bound_(bound) {}
+  SspJob(std::uint64_t bound, const Script& script)
+      : ScriptedJob("ssp:" + std::to_string(bound), script), bound_(bound) {}
 
  private:
   void on_release(std::uint32_t w) override { RC_ASSERT(live_.at(w).clock <= slowest() + bound_); }
-  // And nobody waits without need.
+  // No worker waits without need.
   void on_settled() override {
     if (!engine().started()) return;
     for (const auto& [id, worker] : live_) RC_ASSERT(!worker.waits || worker.clock > slowest() + bound_);
@@ -221,16 +221,16 @@ class SspLife final : public Life {
   const std::uint64_t bound_;
 };
 
-RC_GTEST_PROP(Ssp, NobodyIsEverFurtherAheadThanTheBound, ()) {
-  SspLife(*rc::gen::inRange<std::uint64_t>(0, 6), any_script(true)).play();
+RC_GTEST_PROP(Ssp, NoWorkerIsFurtherAheadThanTheBound, ()) {
+  SspJob(*rc::gen::inRange<std::uint64_t>(0, 6), any_script(true)).play();
 }
 
 RC_GTEST_PROP(Ssp, WithABoundOfZeroReadsWhatSyncReads, ()) {
   const auto script = any_script(false);
-  Life ssp("ssp:0", script), sync("sync", script);
+  ScriptedJob ssp("ssp:0", script), sync("sync", script);
   ssp.play();
   sync.play();
-  // By worker and round: the weights hold the same pushes. The play may end in the middle of a round.
+  // By worker and round: the weights contain the same pushes. The job may end in the middle of a round.
   std::map<std::pair<std::uint32_t, std::uint64_t>, std::set<PushKey>> expected;
   for (const auto& read : sync.reads()) expected[{read.worker, read.round}] = read.holds;
   std::size_t compared = 0;
@@ -256,9 +256,9 @@ std::string text(const Decision& decision) {
   return out;
 }
 
-RC_GTEST_PROP(Ssp, WithoutABoundDecidesWhatAsyncDecides, ()) {
+RC_GTEST_PROP(Ssp, WithoutABoundDecidesAsAsync, ()) {
   const auto script = any_script(true);
-  Life ssp("ssp:inf", script), async("async", script);
+  ScriptedJob ssp("ssp:inf", script), async("async", script);
   ssp.play();
   async.play();
   RC_ASSERT(ssp.decisions().size() == async.decisions().size());
@@ -268,10 +268,10 @@ RC_GTEST_PROP(Ssp, WithoutABoundDecidesWhatAsyncDecides, ()) {
 
 // ---- backup ----
 
-class BackupLife final : public Life {
+class BackupJob final : public ScriptedJob {
  public:
-  BackupLife(std::uint32_t spare, const Script& script)
-      : Life("backup:" + std::to_string(spare), script), spare_(spare) {}
+  BackupJob(std::uint32_t spare, const Script& script)
+      : ScriptedJob("backup:" + std::to_string(spare), script), spare_(spare) {}
   void check_count() const { RC_ASSERT(engine().dropped() == dropped_); }
 
  private:
@@ -280,25 +280,26 @@ class BackupLife final : public Life {
               std::max<std::size_t>(1, live_.size() - std::min<std::size_t>(spare_, live_.size())));
     for (const auto& key : merged) RC_ASSERT(version_of_.at(key) == apply.before);
   }
-  // Dropped is what came for a step that was over, or from somebody who has gone.
+  // A push is dropped only if its step was over or its worker is lost.
   void on_drop(const PushKey& key) override {
     RC_ASSERT(!live_.contains(key.first) || version_of_.at(key) < engine().version());
   }
   const std::uint32_t spare_;
 };
 
-RC_GTEST_PROP(Backup, UsesAllButTheSparesOfAStepAndCountsTheRest, ()) {
+RC_GTEST_PROP(Backup, UsesAllButTheSparesOfAStepAndCountsDrops, ()) {
   const auto script = any_script(true);
-  BackupLife life(*rc::gen::inRange<std::uint32_t>(0, script.workers), script);
-  life.play();
-  life.check_count();
+  BackupJob job(*rc::gen::inRange<std::uint32_t>(0, script.workers), script);
+  job.play();
+  job.check_count();
 }
 
 // ---- batch ----
 
-class BatchLife final : public Life {
+class BatchJob final : public ScriptedJob {
  public:
-  BatchLife(std::uint32_t k, const Script& script) : Life("batch:" + std::to_string(k), script), k_(k) {}
+  BatchJob(std::uint32_t k, const Script& script)
+      : ScriptedJob("batch:" + std::to_string(k), script), k_(k) {}
 
  private:
   void on_apply(const Apply&, const std::vector<PushKey>& merged) override {
@@ -306,32 +307,32 @@ class BatchLife final : public Life {
     for (const auto& key : merged) answered_.insert(key.first);
   }
   void on_release(std::uint32_t w) override { answered_.erase(w); }
-  // Exactly those whose pushes were merged are answered; who has just come is answered at once.
+  // Exactly the workers whose pushes were merged are answered; a worker that joins is answered at once.
   void on_settled() override {
     if (!engine().started()) return;
     RC_ASSERT(answered_.empty());
     for (const auto& [id, worker] : live_) {
-      const bool handed_in = std::ranges::any_of(waiting_, [&](const PushKey& k) { return k.first == id; });
-      RC_ASSERT(worker.waits == handed_in || (!worker.waits && !handed_in));
+      const bool has_pushed = std::ranges::any_of(waiting_, [&](const PushKey& k) { return k.first == id; });
+      RC_ASSERT(worker.waits == has_pushed || (!worker.waits && !has_pushed));
     }
   }
   const std::uint32_t k_;
   std::set<std::uint32_t> answered_;
 };
 
-RC_GTEST_PROP(Batch, AnswersExactlyThoseWhoMadeTheUpdate, ()) {
+RC_GTEST_PROP(Batch, AnswersExactlyTheWorkersOfTheUpdate, ()) {
   const auto script = any_script(true);
-  BatchLife(*rc::gen::inRange<std::uint32_t>(1, script.workers + 1), script).play();
+  BatchJob(*rc::gen::inRange<std::uint32_t>(1, script.workers + 1), script).play();
 }
 
 // ---- all ----
 
-// Life::play() asserts that something can always happen while a worker lives.
-RC_GTEST_PROP(EveryStrategy, LetsNobodyWaitForEver, ()) {
+// ScriptedJob::play() asserts that there is always a next event while a worker is live.
+RC_GTEST_PROP(EveryStrategy, LetsNoWorkerWaitForever, ()) {
   const auto script = any_script(true);
   const auto& entry = *rc::gen::elementOf(std::vector<Entry>(table().begin(), table().end()));
   RC_LOG() << entry.name << "\n";
-  Life(entry.name, script).play();
+  ScriptedJob(entry.name, script).play();
 }
 
 }  // namespace
