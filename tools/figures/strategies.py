@@ -27,7 +27,7 @@ def stragglers(args):
     workers, batch, samples = 4, 32, 20 * 1438
     # How many gradients one update is made of.
     merged = {"sync": 4, "backup:1": 3, "ssp:3": 1, "async": 1, "batch:2": 2}
-    row("strategy", "slow worker", "samples/s", "of its own without", "test accuracy", "staleness mean, max", "dropped")
+    row("strategy", "slow worker", "samples/s", "relative to none", "test accuracy", "staleness mean, max", "dropped")
     row(*["---"] * 7)
     for strategy, k in merged.items():
         whole = None
