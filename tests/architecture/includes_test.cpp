@@ -39,7 +39,7 @@ const std::map<std::string, std::set<std::string>> kArrows = {
     {"models", {"layouts"}},
     {"training",
      {"checkpoint", "client", "data", "kernels", "layouts", "models", "optimizer", "store", "strategy"}},
-    {"launch", {"cluster"}},
+    {"launch", {"cluster", "transport"}},
     {"bench",
      {"client", "cluster", "config", "data", "kernels", "launch", "layouts", "metrics", "optimizer"}},
     {"job",

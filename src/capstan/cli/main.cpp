@@ -36,7 +36,7 @@ constexpr Entry kCommands[] = {
     {"models", "the networks that can be trained, and their tensors", "capstan-tools"},
     {"bench", "wire: push and pull of a model; data: decoding and augmenting", "capstan-tools"},
     {"inspect", "what is in a checkpoint; export it as a PyTorch state dict", "capstan-tools"},
-    {"doctor", "what this machine offers, what is missing, and how to mend it", "capstan-tools"},
+    {"doctor", "what this machine offers, what is missing, and how to fix it", "capstan-tools"},
 };
 
 int become(const std::string& name, char** argv) {
