@@ -1,95 +1,10 @@
 #include <fmt/format.h>
 
-#include "capstan/base/json.h"
-#include "capstan/base/user_error.h"
 #include "capstan/cli/command_line.h"
 #include "capstan/cli/commands.h"
-#include "capstan/cli/output.h"
-#include "capstan/layouts/network_layout.h"
+#include "capstan/layouts/listing.h"
 
 namespace capstan::cli {
-namespace {
-
-using layouts::NetworkInfo;
-
-// A network for the images and classes that were asked for.
-struct Sized {
-  const NetworkInfo& network;
-  layouts::ImageSize size;
-  layouts::NetworkTensors tensors;
-
-  Sized(const NetworkInfo& info, std::uint32_t side, std::uint32_t classes)
-      : network(info), size(info.input) {
-    if (side > 0) size.height = size.width = side;
-    tensors = layouts::network_tensors(info, size, classes > 0 ? classes : info.classes);
-  }
-
-  static std::uint64_t count(const std::vector<TensorShape>& tensors) {
-    std::uint64_t elements = 0;
-    for (const auto& t : tensors) {
-      if (!t.name.ends_with("num_batches_tracked")) elements += t.elements();
-    }
-    return elements;
-  }
-  std::uint64_t parameters() const { return count(tensors.parameters); }
-  std::uint64_t buffers() const { return count(tensors.buffers); }
-  std::uint64_t bytes() const { return 4 * parameters(); }
-
-  Json json() const {
-    return {{"name", network.name},
-            {"parameters", parameters()},
-            {"buffers", buffers()},
-            {"bytes", bytes()},
-            {"input", layouts::size_text(size)}};
-  }
-};
-
-// 25557032 → "25,557,032".
-std::string grouped(std::uint64_t number) {
-  auto text = std::to_string(number);
-  for (auto at = static_cast<std::ptrdiff_t>(text.size()) - 3; at > 0; at -= 3)
-    text.insert(static_cast<std::size_t>(at), 1, ',');
-  return text;
-}
-
-std::string row(const std::string& name, const std::string& parameters, const std::string& megabytes,
-                const std::string& input, const std::string& what) {
-  return fmt::format("{:<18} {:>11} {:>6}  {:<9}  {}\n", name, parameters, megabytes, input, what);
-}
-
-void print_table(const std::vector<Sized>& list) {
-  fmt::print("{}", row("name", "parameters", "MB", "input", "what"));
-  for (const auto& s : list) {
-    fmt::print("{}", row(std::string(s.network.name), grouped(s.parameters()),
-                         fmt::format("{:.1f}", static_cast<double>(s.bytes()) / 1e6),
-                         layouts::size_text(s.size), std::string(s.network.summary)));
-  }
-}
-
-void print_tensors(const Sized& s) {
-  fmt::print("{}: {}\nfor images of {}\n", s.network.name, s.network.summary, layouts::size_text(s.size));
-  const auto print = [](const char* what, std::uint64_t elements, const std::vector<TensorShape>& tensors) {
-    fmt::print("\n{} {} in {}\n", grouped(elements), what, counted(tensors.size(), "tensor"));
-    for (const auto& t : tensors) fmt::print("  {:<61} {:>15}\n", t.name, shape_text(t.dims));
-  };
-  print("parameters", s.parameters(), s.tensors.parameters);
-  if (!s.tensors.buffers.empty()) print("buffers", s.buffers(), s.tensors.buffers);
-}
-
-// Those that take images of this size.
-std::vector<Sized> all(std::uint32_t side, std::uint32_t classes) {
-  std::vector<Sized> list;
-  for (const auto& network : layouts::networks()) {
-    try {
-      list.emplace_back(network, side, classes);
-    } catch (const UserError&) {
-      continue;
-    }
-  }
-  return list;
-}
-
-}  // namespace
 
 int run_models(const Arguments& arguments) {
   std::string name;
@@ -115,20 +30,13 @@ int run_models(const Arguments& arguments) {
   line.add({.name = "NAME", .value = &name, .help = "Show this network's tensors", .positional = true});
   if (!line.parse(arguments)) return kSuccess;
 
-  std::vector<Sized> list;
-  if (!name.empty()) {
-    list.emplace_back(layouts::find_network(name), side, classes);
-  } else {
-    list = all(side, classes);
-  }
+  const auto list = name.empty()
+                        ? layouts::sized_networks(side, classes)
+                        : std::vector{layouts::SizedNetwork(layouts::find_network(name), side, classes)};
   if (json) {
-    auto models = Json::array();
-    for (const auto& s : list) models.push_back(s.json());
-    fmt::print("{}\n", json_line(Json{{"ok", true}, {"models", std::move(models)}}));
-  } else if (!name.empty()) {
-    print_tensors(list.front());
+    fmt::print("{}\n", json_line(layouts::networks_json(list)));
   } else {
-    print_table(list);
+    fmt::print("{}", name.empty() ? layouts::networks_text(list) : list.front().tensors_text());
   }
   return kSuccess;
 }
