@@ -5,7 +5,6 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include "capstan/base/json.h"
 #include "capstan/base/time.h"
 #include "capstan/base/user_error.h"
 #include "capstan/cli/command_line.h"
@@ -13,37 +12,13 @@
 #include "capstan/cli/output.h"
 #include "capstan/cli/signals.h"
 #include "capstan/fetch/get.h"
+#include "capstan/fetch/listing.h"
 #include "capstan/fetch/verify.h"
 
 namespace capstan::cli {
 namespace {
 
 using fetch::Entry;
-using fetch::Kind;
-
-std::string megabytes(std::uint64_t bytes) {
-  return bytes == 0 ? "-" : fmt::format("{:.1f} MB", static_cast<double>(bytes) / 1e6);
-}
-
-std::string or_any(std::uint64_t number) {
-  return number == 0 ? "any" : fmt::format("{}", number);
-}
-
-std::string state_of(const Entry& entry, const std::string& data_dir) {
-  if (entry.kind == Kind::kBuiltIn) return "built in";
-  if (entry.kind == Kind::kOwn) return "your own";
-  switch (fetch::presence(entry, data_dir)) {
-    case fetch::Presence::kAbsent:
-      return "no";
-    case fetch::Presence::kPartial:
-      return "in part";
-    case fetch::Presence::kThere:
-      return "yes";
-    case fetch::Presence::kForeign:
-      return "unknown";
-  }
-  return "";
-}
 
 // How far a download is: on a terminal one line that is drawn over and over, elsewhere a line now and then.
 class DownloadLine {
@@ -107,6 +82,11 @@ struct Flags {
   bool json = false;
 };
 
+template <class Result>
+void print(const Result& result, const Flags& flags) {
+  fmt::print("{}\n", flags.json ? json_line(result.json()) : result.text());
+}
+
 void add_flags(CommandLine& line, Flags& flags) {
   line.add({.name = "data-dir", .value = &flags.data_dir, .help = "Folder that holds a folder per dataset"});
   line.add({.name = "json", .value = &flags.json, .help = "Print one JSON object"});
@@ -117,38 +97,8 @@ int run_list(const Arguments& arguments) {
   CommandLine line("data list", "Which datasets there are, and which of them are here.\n");
   add_flags(line, flags);
   if (!line.parse(arguments)) return kSuccess;
-  Json list;
-  if (!flags.json)
-    fmt::print("{:<14} {:>7} {:>8} {:>10}  {}\n", "name", "classes", "images", "download", "here");
-  for (const auto& entry : fetch::catalogue()) {
-    const auto state = state_of(entry, flags.data_dir);
-    list.push_back({{"name", entry.name},
-                    {"classes", entry.classes},
-                    {"images", entry.images},
-                    {"bytes", entry.bytes()},
-                    {"here", state},
-                    {"folder", entry.files.empty() ? "" : fetch::folder_of(entry, flags.data_dir).string()}});
-    if (!flags.json)
-      fmt::print("{:<14} {:>7} {:>8} {:>10}  {}\n", entry.name, or_any(entry.classes), or_any(entry.images),
-                 megabytes(entry.bytes()), state);
-  }
-  if (flags.json) fmt::print("{}\n", json_line(Json{{"ok", true}, {"datasets", list}}));
+  print(fetch::list_datasets(flags.data_dir), flags);
   return kSuccess;
-}
-
-// What is not downloaded; says so and returns true.
-bool needs_no_download(const Entry& entry, const Flags& flags) {
-  if (!entry.files.empty()) return false;
-  if (entry.kind == Kind::kOwn) {
-    throw UserError(fmt::format("{} means images of your own: capstan train --dataset {} --data-dir FOLDER",
-                                entry.name, entry.name));
-  }
-  const auto text = fmt::format("{} is part of the program: there is nothing to fetch or verify", entry.name);
-  if (flags.json)
-    fmt::print("{}\n", json_line(Json{{"ok", true}, {"name", entry.name}, {"folder", ""}, {"what", text}}));
-  else
-    fmt::print("{}\n", text);
-  return true;
 }
 
 int run_get(const Entry& entry, const Arguments& arguments) {
@@ -162,7 +112,11 @@ int run_get(const Entry& entry, const Arguments& arguments) {
   line.add({.name = "mirror",
             .value = &flags.mirror,
             .help = "URL or folder that has the files, instead of the known ones"});
-  if (!line.parse(arguments) || needs_no_download(entry, flags)) return kSuccess;
+  if (!line.parse(arguments)) return kSuccess;
+  if (const auto nothing = fetch::built_in(entry)) {
+    print(*nothing, flags);
+    return kSuccess;
+  }
 
   ::signal(SIGPIPE, SIG_IGN);  // a server that hangs up is an error of that transfer
   Interrupts interrupts;
@@ -173,15 +127,7 @@ int run_get(const Entry& entry, const Arguments& arguments) {
   options.say = [&](const std::string& text) { shown.say(text); };
   options.progress = [&](const auto& file, auto done, auto total) { shown.show(file, done, total); };
   options.interrupted = [&] { return interrupts.requests() > 0; };
-  const auto result = fetch::get(entry, options);
-  const auto folder = result.folder.string();
-  if (flags.json)
-    fmt::print(
-        "{}\n",
-        json_line(Json{{"ok", true}, {"name", entry.name}, {"folder", folder}, {"fetched", result.fetched}}));
-  else
-    fmt::print("{}\n", result.fetched ? fmt::format("{} is in {}", entry.name, folder)
-                                      : fmt::format("{} is in {} already, and whole", entry.name, folder));
+  print(fetch::get(entry, options), flags);
   return kSuccess;
 }
 
@@ -190,23 +136,16 @@ int run_verify(const Entry& entry, const Arguments& arguments) {
   CommandLine line("data verify NAME",
                    "Reads every file of a dataset and compares it with what was published or unpacked.\n");
   add_flags(line, flags);
-  if (!line.parse(arguments) || needs_no_download(entry, flags)) return kSuccess;
-  const auto verdict = fetch::verify(entry, flags.data_dir);
-  const bool good = verdict.problems.empty();
-  if (flags.json) {
-    Json result{{"ok", good},
-                {"name", entry.name},
-                {"folder", fetch::folder_of(entry, flags.data_dir).string()},
-                {"files", verdict.files},
-                {"problems", verdict.problems}};
-    fmt::print("{}\n", json_line(result));
-  } else if (good) {
-    fmt::print("{}: {} as they should be\n", entry.name, counted(verdict.files, "file"));
+  if (!line.parse(arguments)) return kSuccess;
+  if (const auto nothing = fetch::built_in(entry)) {
+    print(*nothing, flags);
+    return kSuccess;
   }
+  const auto verdict = fetch::verify(entry, flags.data_dir);
+  if (flags.json || verdict.good()) print(verdict, flags);
   for (const auto& problem : verdict.problems) say(problem);
-  if (!good)
-    say(fmt::format("capstan: {} is not whole: capstan data get {} mends it", entry.name, entry.name));
-  return good ? kSuccess : kFailed;
+  if (!verdict.good()) say("capstan: " + verdict.text());
+  return verdict.good() ? kSuccess : kFailed;
 }
 
 void print_help() {

@@ -91,13 +91,13 @@ class Getter {
     make_folder(entry_.kind == Kind::kArchive ? options_.data_dir : folder_);
     const auto held = lock(entry_, options_.data_dir);
     const auto state = verify(entry_, options_.data_dir);
-    if (state.problems.empty()) return {false, folder_};
+    if (state.problems.empty()) return {entry_.name, false, folder_};
     if (before == Presence::kThere)
       for (const auto& problem : state.problems) say(problem + ": fetching it again");
     check_space();
     for (const auto& file : entry_.files) bring(file);
     if (entry_.kind == Kind::kArchive) unpack_archive();
-    return {true, folder_};
+    return {entry_.name, true, folder_};
   }
 
  private:
@@ -268,6 +268,14 @@ class Getter {
 };
 
 }  // namespace
+
+std::string GetResult::text() const {
+  return fmt::format("{} is in {}{}", name, folder.string(), fetched ? "" : " already, and complete");
+}
+
+Json GetResult::json() const {
+  return {{"ok", true}, {"name", name}, {"folder", folder.string()}, {"fetched", fetched}};
+}
 
 GetResult get(const Entry& entry, const GetOptions& options) {
   CAPSTAN_CHECK(entry.kind == Kind::kFiles || entry.kind == Kind::kArchive, "the dataset can be downloaded");

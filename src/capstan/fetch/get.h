@@ -5,6 +5,7 @@
 #include <functional>
 #include <string>
 
+#include "capstan/base/json.h"
 #include "capstan/fetch/catalogue.h"
 #include "capstan/fetch/download.h"
 
@@ -20,8 +21,12 @@ struct GetOptions {
 };
 
 struct GetResult {
-  bool fetched = false;  // false: it was already complete
+  std::string name;
+  bool fetched = false;  // else it was there already, and complete
   std::filesystem::path folder;
+
+  std::string text() const;
+  Json json() const;
 };
 
 // Downloads a dataset of files or of an archive into the folder with its name. Files that are as published

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "capstan/base/check.h"
+#include "capstan/base/text.h"
 #include "capstan/fetch/archive.h"
 #include "capstan/fetch/digest.h"
 #include "capstan/fetch/manifest.h"
@@ -105,7 +106,21 @@ bool is_as_published(const fs::path& path, const RemoteFile& file) {
 }
 
 Verdict verify(const Entry& entry, const fs::path& data_dir) {
-  return entry.kind == Kind::kArchive ? verify_unpacked(entry, data_dir) : verify_files(entry, data_dir);
+  auto verdict =
+      entry.kind == Kind::kArchive ? verify_unpacked(entry, data_dir) : verify_files(entry, data_dir);
+  verdict.name = entry.name;
+  verdict.folder = folder_of(entry, data_dir);
+  return verdict;
+}
+
+std::string Verdict::text() const {
+  if (good()) return fmt::format("{}: {} as they should be", name, counted(files, "file"));
+  return fmt::format("{} is incomplete or damaged: capstan data get {} repairs it", name, name);
+}
+
+Json Verdict::json() const {
+  return {
+      {"ok", good()}, {"name", name}, {"folder", folder.string()}, {"files", files}, {"problems", problems}};
 }
 
 }  // namespace capstan::fetch

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "capstan/base/json.h"
 #include "capstan/fetch/catalogue.h"
 
 namespace capstan::fetch {
@@ -33,8 +34,15 @@ Presence presence(const Entry& entry, const std::filesystem::path& data_dir);
 bool is_as_published(const std::filesystem::path& path, const RemoteFile& file);
 
 struct Verdict {
-  std::size_t files = 0;              // compared
-  std::vector<std::string> problems;  // one line each
+  std::size_t files = 0;                   // that were compared
+  std::vector<std::string> problems = {};  // a line each
+  std::string name = {};                   // of the dataset
+  std::filesystem::path folder = {};
+
+  bool good() const { return problems.empty(); }
+  // One line: that it is good, or how to repair it.
+  std::string text() const;
+  Json json() const;
 };
 // Reads every file of a dataset of files or of an unpacked archive.
 Verdict verify(const Entry& entry, const std::filesystem::path& data_dir);
