@@ -1,81 +1,21 @@
-#include <cstdio>
-#include <cstdlib>
-
 #include <fmt/format.h>
 #include <signal.h>
-#include <unistd.h>
 
-#include "capstan/base/time.h"
 #include "capstan/base/user_error.h"
 #include "capstan/cli/command_line.h"
 #include "capstan/cli/commands.h"
 #include "capstan/cli/output.h"
 #include "capstan/cli/signals.h"
+#include "capstan/cli/status_line.h"
 #include "capstan/fetch/get.h"
 #include "capstan/fetch/listing.h"
+#include "capstan/fetch/transfer_progress.h"
 #include "capstan/fetch/verify.h"
 
 namespace capstan::cli {
 namespace {
 
 using fetch::Entry;
-
-// How far a download is: on a terminal one line that is drawn over and over, elsewhere a line now and then.
-class DownloadLine {
- public:
-  explicit DownloadLine(bool quiet) : quiet_(quiet) {
-    const char* term = std::getenv("TERM");
-    terminal_ = ::isatty(STDERR_FILENO) != 0 && term && std::string_view(term) != "dumb";
-  }
-  ~DownloadLine() { erase(); }
-
-  void show(const std::string& file, std::uint64_t done, std::uint64_t total) {
-    const auto now = SteadyClock::now();
-    if (file != file_) {
-      file_ = file;
-      begun_ = now;
-      first_ = done;
-      last_ = now;
-    }
-    if (quiet_ || now - last_ < (terminal_ ? kOnTerminal : kElsewhere)) return;
-    last_ = now;
-    const double passed = seconds(now - begun_);
-    const double rate = passed > 0 ? static_cast<double>(done - first_) / passed : 0;
-    auto line = fmt::format("{}  {:.1f}", file, static_cast<double>(done) / 1e6);
-    if (total > 0)
-      line += fmt::format(" of {:.1f} MB  {:.0f} %", static_cast<double>(total) / 1e6,
-                          100 * static_cast<double>(done) / static_cast<double>(total));
-    else
-      line += " MB";
-    line += fmt::format("  {:.1f} MB/s", rate / 1e6);
-    if (total > done && rate > 0) {
-      const auto left = static_cast<std::uint64_t>(static_cast<double>(total - done) / rate);
-      line += fmt::format("  ETA {}:{:02}", left / 60, left % 60);
-    }
-    if (!terminal_) return cli::say(line);
-    std::fputs(("\r\033[?7l" + line + "\033[K\033[?7h").c_str(), stderr);
-    drawn_ = true;
-  }
-  void say(const std::string& line) {
-    erase();
-    cli::say(line);
-  }
-
- private:
-  static constexpr auto kOnTerminal = std::chrono::milliseconds(200);
-  static constexpr auto kElsewhere = std::chrono::milliseconds(5000);
-
-  void erase() {
-    if (drawn_) std::fputs("\r\033[K", stderr);
-    drawn_ = false;
-  }
-
-  const bool quiet_;
-  bool terminal_ = false, drawn_ = false;
-  std::string file_;
-  std::uint64_t first_ = 0;
-  TimePoint begun_, last_;
-};
 
 struct Flags {
   std::string data_dir = "data", mirror;
@@ -120,14 +60,20 @@ int run_get(const Entry& entry, const Arguments& arguments) {
 
   ::signal(SIGPIPE, SIG_IGN);  // a server that hangs up is an error of that transfer
   Interrupts interrupts;
-  DownloadLine shown(flags.json);
+  StatusLine shown;
+  fetch::TransferProgress transfer;
   fetch::GetOptions options;
   options.data_dir = flags.data_dir;
   options.mirror = flags.mirror;
   options.say = [&](const std::string& text) { shown.say(text); };
-  options.progress = [&](const auto& file, auto done, auto total) { shown.show(file, done, total); };
+  if (!flags.json)
+    options.progress = [&](const auto& file, auto done, auto total) {
+      shown.show(transfer.line(file, done, total, SteadyClock::now()));
+    };
   options.interrupted = [&] { return interrupts.requests() > 0; };
-  print(fetch::get(entry, options), flags);
+  const auto result = fetch::get(entry, options);
+  shown.erase();
+  print(result, flags);
   return kSuccess;
 }
 

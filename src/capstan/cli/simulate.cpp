@@ -4,13 +4,12 @@
 #include <limits>
 
 #include <fmt/format.h>
-#include <unistd.h>
 
-#include "capstan/base/time.h"
 #include "capstan/base/user_error.h"
 #include "capstan/cli/command_line.h"
 #include "capstan/cli/commands.h"
 #include "capstan/cli/output.h"
+#include "capstan/cli/status_line.h"
 #include "capstan/layouts/network_layout.h"
 #include "capstan/report/scaling.h"
 #include "capstan/report/simulation.h"
@@ -34,28 +33,6 @@ struct Flags {
   bool json = false;
 };
 
-// Shows how far a long simulation is: on a terminal one line that changes, elsewhere a line now and then.
-class Notice {
- public:
-  void show(const std::string& line) {
-    if (SteadyClock::now() - last_ < (terminal_ ? std::chrono::milliseconds(100) : std::chrono::seconds(5)))
-      return;
-    last_ = SteadyClock::now();
-    if (!terminal_) return say(line);
-    fmt::print(stderr, "\r\033[K{}", line);
-    std::fflush(stderr);
-    shown_ = true;
-  }
-  ~Notice() {
-    if (shown_) fmt::print(stderr, "\r\033[K");
-  }
-
- private:
-  const bool terminal_ = ::isatty(STDERR_FILENO) == 1;
-  TimePoint last_ = SteadyClock::now();
-  bool shown_ = false;
-};
-
 simulate::ScenarioFacts facts(std::uint64_t workers) {
   return {[](const std::string& model) { return layouts::network_layout(model).size(); },
           [workers](const std::string& text) {
@@ -66,7 +43,7 @@ simulate::ScenarioFacts facts(std::uint64_t workers) {
 int run_once(const Flags& flags, const simulate::Scenario& scenario,
              const std::vector<std::string>& strategies) {
   const auto results = [&] {
-    Notice notice;
+    StatusLine notice;
     return simulate::forecast(scenario.cluster, strategies, [&](const auto& line) { notice.show(line); });
   }();
   fmt::print("{}", flags.json ? report::simulation_json(scenario, results) + "\n"
@@ -79,7 +56,7 @@ int run_sweep(const Flags& flags, const simulate::Scenario& scenario,
   const auto range = simulate::SweepRange::parse(flags.sweep);
   std::vector<simulate::Curve> curves;
   {
-    Notice notice;
+    StatusLine notice;
     // A curve needs less of each point than a prediction does, unless the user says otherwise.
     const auto pushes = flags.options.steps > 0 ? std::numeric_limits<std::uint64_t>::max() : kSweepPushes;
     curves = simulate::sweep(scenario.cluster, strategies, range, pushes,

@@ -1,22 +1,15 @@
 #include "capstan/cli/terminal_progress.h"
 
 #include <algorithm>
-#include <cstdio>
-#include <cstdlib>
 #include <numeric>
-#include <string_view>
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 namespace capstan::cli {
 namespace {
 
 constexpr std::size_t kMaxWorkerLines = 16;
 constexpr auto kRateWindow = std::chrono::milliseconds(900);
-constexpr const char* kNoWrap = "\033[?7l";
-constexpr const char* kWrap = "\033[?7h";
-constexpr const char* kLineEnd = "\033[K\n";  // clears what was longer before
 
 std::string time_text(const std::optional<double>& s) {
   if (!s || *s > 1e7) return "-";
@@ -25,45 +18,30 @@ std::string time_text(const std::optional<double>& s) {
   return fmt::format("{}:{:02}:{:02}", t / 3600, t / 60 % 60, t % 60);
 }
 
-void write_errors(const std::string& text) {
-  std::fputs(text.c_str(), stderr);
-  std::fflush(stderr);
-}
-
 }  // namespace
-
-TerminalProgress::Style TerminalProgress::style_of_errors() {
-  const char* term = std::getenv("TERM");
-  const bool terminal = ::isatty(STDERR_FILENO) != 0 && term && std::string_view(term) != "dumb";
-  return {terminal, terminal && !std::getenv("NO_COLOR")};
-}
 
 double progress_interval(double log_interval, const TerminalProgress::Style& style) {
   if (log_interval > 0) return log_interval;
   return style.terminal ? 0.2 : 2;
 }
 
-TerminalProgress::TerminalProgress(Style style) : TerminalProgress(style, write_errors) {}
+TerminalProgress::TerminalProgress(Style style) : shown_(style) {}
 
-TerminalProgress::TerminalProgress(Style style, Write write) : style_(style), write_(std::move(write)) {}
-
-TerminalProgress::~TerminalProgress() {
-  finish();
-}
+TerminalProgress::TerminalProgress(Style style, Write write) : shown_(style, std::move(write)) {}
 
 std::string TerminalProgress::bar(double part) const {
   constexpr int kWidth = 16;
   const int full = static_cast<int>(std::clamp(part, 0.0, 1.0) * kWidth);
   std::string out;
   for (int i = 0; i < kWidth; ++i) out += i < full ? "█" : "░";
-  return style_.color ? "\033[36m" + out + "\033[0m" : out;
+  return shown_.style().color ? "\033[36m" + out + "\033[0m" : out;
 }
 
 // Short enough for a terminal of 80 columns.
 std::string TerminalProgress::whole_line(const job::Progress& p) const {
   const auto loss = p.loss ? fmt::format("{:.4f}", *p.loss) : "-";
   return fmt::format("{} {:3.0f} %  step {}/{}  loss {}  {:.0f} samples/s  ETA {}",
-                     style_.terminal ? bar(p.part()) : "total", 100 * p.part(), p.done, p.total, loss,
+                     shown_.style().terminal ? bar(p.part()) : "total", 100 * p.part(), p.done, p.total, loss,
                      std::accumulate(rates_.begin(), rates_.end(), 0.0), time_text(p.seconds_left()));
 }
 
@@ -99,35 +77,20 @@ void TerminalProgress::update_rates(const job::Progress& p) {
 void TerminalProgress::progress(const job::Progress& p) {
   update_rates(p);
   const auto& workers = p.status.workers;
-  const auto lines = style_.terminal                     ? std::min(workers.size(), kMaxWorkerLines)
+  const auto count = shown_.style().terminal             ? std::min(workers.size(), kMaxWorkerLines)
                      : workers.size() <= kMaxWorkerLines ? workers.size()
                                                          : 0;
-  const char* const end = style_.terminal ? kLineEnd : "\n";
-  auto out = whole_line(p) + end;
-  for (std::size_t i = 0; i < lines; ++i) out += worker_line(i, workers[i]) + end;
-  if (!style_.terminal) return write_(out);
-  erase();
-  drawn_ = 1 + lines;
-  // Without wrapping, a long line in a narrow window is cut instead of breaking the count of lines.
-  write_(kNoWrap + out + kWrap);
-}
-
-void TerminalProgress::erase() {
-  if (drawn_ > 0) write_(fmt::format("\033[{}A\033[J", drawn_));
-  drawn_ = 0;
+  std::vector<std::string> lines = {whole_line(p)};
+  for (std::size_t i = 0; i < count; ++i) lines.push_back(worker_line(i, workers[i]));
+  shown_.draw(lines);
 }
 
 void TerminalProgress::message(const std::string& line) {
-  erase();
-  write_(line + "\n");
+  shown_.say(line);
 }
 
 void TerminalProgress::evaluated(const job::EvaluationRecord& record) {
   message(record.text());
-}
-
-void TerminalProgress::finish() {
-  erase();
 }
 
 }  // namespace capstan::cli
