@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "capstan/base/failure.h"
+#include "capstan/base/text.h"
 #include "capstan/base/user_error.h"
 #include "capstan/bench/wire_check.h"
 #include "capstan/client/connector.h"
@@ -180,9 +181,9 @@ json run_wire(const WireOptions& options, const std::function<void(const std::st
   for (std::uint32_t r = 0; r < job_config.workers; ++r) {
     job.start_worker(worker_arguments(options, job, r, iterations), true);
   }
-  progress(fmt::format("{}: {} tensors, {:.1f} MB, {} workers, {} iterations", options.model,
-                       layout.tensors().size(), static_cast<double>(layout.bytes()) / 1e6, job_config.workers,
-                       iterations));
+  progress(fmt::format("{}: {}, {:.1f} MB, {}, {}", options.model, counted(layout.tensors().size(), "tensor"),
+                       static_cast<double>(layout.bytes()) / 1e6, counted(job_config.workers, "worker"),
+                       counted(iterations, "iteration")));
   ServerUse use;
   std::vector<json> results;
   const auto deadline = SteadyClock::now() + std::chrono::minutes(30);

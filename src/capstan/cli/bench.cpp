@@ -3,6 +3,7 @@
 
 #include "capstan/base/user_error.h"
 #include "capstan/bench/data.h"
+#include "capstan/bench/result_text.h"
 #include "capstan/bench/wire.h"
 #include "capstan/cli/command_line.h"
 #include "capstan/cli/commands.h"
@@ -13,23 +14,6 @@
 
 namespace capstan::cli {
 namespace {
-
-void print_table(const nlohmann::json& r) {
-  const auto number = [&](const char* key) { return r.at(key).get<double>(); };
-  fmt::print("{} ({:.1f} MB, {} tensors), {} workers, {} servers, {}, {}, {}\n",
-             r.at("model").get<std::string>(), number("bytes") / 1e6, r.at("tensors").get<int>(),
-             r.at("workers").get<int>(), r.at("servers").get<int>(), r.at("strategy").get<std::string>(),
-             r.at("optimizer").get<std::string>(), r.at("transport").get<std::string>());
-  fmt::print("  per iteration   {:.3f} ms   (p50 {:.0f} µs, p99 {:.0f} µs)\n",
-             number("seconds_per_iteration") * 1e3, number("p50_us"), number("p99_us"));
-  fmt::print("  throughput      {:.2f} GB/s pushed and pulled\n", number("gigabytes_per_second"));
-  fmt::print("  memory floor    {:.3f} ms at memcpy's {:.1f} GB/s: {:.2f} × the floor\n",
-             number("floor_seconds") * 1e3, number("memcpy_gigabytes_per_second"), number("floor_ratio"));
-  fmt::print("  servers         {:.1f} MB, {:.2f} s CPU; workers {:.2f} s CPU\n",
-             number("server_rss_bytes") / 1e6, number("server_cpu_seconds"), number("worker_cpu_seconds"));
-  fmt::print("  weights         {}\n",
-             r.at("ok").get<bool>() ? "exactly what plain arithmetic gives" : "WRONG");
-}
 
 int bench_wire(const Arguments& arguments) {
   bench::WireOptions options;
@@ -76,11 +60,7 @@ int bench_wire(const Arguments& arguments) {
   options.job.validate();
   Interrupts interrupts;
   const auto result = bench::run_wire(options, say, [&] { return interrupts.requests() > 0; });
-  if (json) {
-    fmt::print("{}\n", json_line(result));
-  } else {
-    print_table(result);
-  }
+  fmt::print("{}", json ? json_line(result) + "\n" : bench::wire_text(result));
   if (result.at("ok").get<bool>()) return kSuccess;
   say("capstan: " + result.at("error").get<std::string>());
   return kFailed;
@@ -111,15 +91,8 @@ int bench_data(const Arguments& arguments) {
   if (!line.parse(arguments)) return kSuccess;
   options.dataset = job::dataset_options(job);
   Interrupts interrupts;
-  const auto r = bench::run_data(options, [&] { return interrupts.requests() > 0; });
-  if (json) {
-    fmt::print("{}\n", json_line(r));
-  } else {
-    fmt::print("{}: {} images in {:.2f} s by {}\n  {:.0f} images/s, {:.0f} per core; {} unreadable\n",
-               job.dataset, r.at("images").get<std::uint64_t>(), r.at("seconds").get<double>(),
-               counted(options.threads, "thread"), r.at("images_per_second").get<double>(),
-               r.at("images_per_second_per_core").get<double>(), r.at("unreadable").get<std::uint64_t>());
-  }
+  const auto result = bench::run_data(options, [&] { return interrupts.requests() > 0; });
+  fmt::print("{}", json ? json_line(result) + "\n" : bench::data_text(result));
   return kSuccess;
 }
 
