@@ -1,0 +1,181 @@
+// Weights on their way to one member: in place, into shared memory, or sent.
+
+#include "capstan/server/weight_delivery.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <spdlog/logger.h>
+#include <spdlog/sinks/null_sink.h>
+
+#include "capstan/transport/loopback/loopback.h"
+#include "support/fake_clock.h"
+
+namespace capstan::server {
+namespace {
+
+using ::testing::Each;
+using ::testing::IsEmpty;
+using transport::Segment;
+using wire::Role;
+
+constexpr std::size_t kElements = 8;
+constexpr Incarnation kIncarnation{1};
+
+// A member that keeps the weights it receives.
+class Client final : public cluster::Channel::Events {
+ public:
+  Client(std::unique_ptr<transport::Connection> connection, const cluster::Token& token)
+      : channel(cluster::Channel::Side::kConnecting, std::move(connection), token, *this) {}
+
+  struct Delivered {
+    Version version;
+    std::vector<float> weights;  // empty where only the message came
+  };
+  std::vector<Delivered> delivered;
+  cluster::Channel channel;
+
+ private:
+  void on_trusted(cluster::Channel&) override {}
+  transport::Placement on_payload(cluster::Channel&, const wire::Message&, std::size_t bytes) override {
+    payload_.resize(bytes / sizeof(float));
+    return transport::Placement::receive(std::as_writable_bytes(std::span(payload_)));
+  }
+  void on_message(cluster::Channel&, cluster::Arrival arrival) override {
+    if (const auto* weights = std::get_if<wire::Weights>(&arrival.message))
+      delivered.push_back({weights->version, std::exchange(payload_, {})});
+  }
+  void on_end(cluster::Channel&, Status) override {}
+
+  std::vector<float> payload_;
+};
+
+class Delivery : public ::testing::Test, private MemberTable::Events {
+ protected:
+  void start(bool in_place, bool share_memory) {
+    network_.emplace(share_memory);
+    listener_ = network_->listen(time_.loop(), "server",
+                                 [this](auto connection) { members_.accept(std::move(connection)); });
+    std::ranges::fill(weights_, 1.0f);
+    executor_.emplace(time_.loop(), std::make_unique<store::DenseShard>(weights_, optimizer_), 1);
+    delivery_.emplace(*executor_, members_, in_place);
+  }
+  Client& join(Role role, std::uint32_t index) {
+    auto connection = std::move(*network_->connect(time_.loop(), "server"));
+    auto& client = *clients_.emplace_back(std::make_unique<Client>(std::move(connection), cluster::Token()));
+    time_.settle();
+    wire::Join join;
+    join.role = role;
+    join.index = index;
+    join.incarnation = kIncarnation;
+    client.channel.send(join);
+    time_.settle();
+    return client;
+  }
+  // Adds one to every weight.
+  void update() {
+    executor_->apply(0, Version{0}, {}, {{minus_one_.data(), 1}}, false, {}, [] {});
+  }
+  static wire::Weights reply(std::uint64_t version) {
+    wire::Weights message;
+    message.version = {version};
+    return message;
+  }
+
+  testing::FakeTime time_;
+  MemberTable members_{
+      time_.loop(),
+      {},
+      std::make_shared<spdlog::logger>("test", std::make_shared<spdlog::sinks::null_sink_st>()),
+      *this};
+  std::optional<transport::loopback::Network> network_;
+  std::unique_ptr<transport::Listener> listener_;
+  std::vector<std::unique_ptr<Client>> clients_;
+  const optimizer::Optimizer optimizer_{{.lr = 1, .momentum = 0}, {}};
+  std::vector<float> weights_ = std::vector<float>(kElements), minus_one_ = std::vector<float>(kElements, -1);
+  std::optional<ShardExecutor> executor_;
+  std::optional<WeightDelivery> delivery_;
+  const std::shared_ptr<WorkerArena> arena_ = std::make_shared<WorkerArena>(Range{0, kElements}, kElements);
+
+ private:
+  void on_join(Peer& peer, const wire::Join& join) override {
+    members_.bind(peer, {join.role, *join.index}, join.incarnation);
+  }
+  transport::Placement on_payload(const wire::Member&, const wire::Message&, std::size_t) override {
+    return transport::Placement::discard();
+  }
+  void on_message(Peer&, cluster::Arrival) override {}
+  void on_lost(const wire::Member&, Incarnation, const Status&) override {}
+};
+
+// An update that is ordered later does not change what is delivered.
+TEST_F(Delivery, SendsTheVersionAtItsPlaceInTheQueue) {
+  start(false, false);
+  auto& worker = join(Role::kWorker, 0);
+  auto& observer = join(Role::kObserver, 0);
+  update();
+  delivery_->to_worker({0}, arena_, reply(1));
+  delivery_->to_observer(0, reply(1));
+  update();
+  time_.settle();
+  for (const auto* client : {&worker, &observer}) {
+    ASSERT_EQ(client->delivered.size(), 1u);
+    EXPECT_EQ(client->delivered[0].version.value, 1u);
+    EXPECT_EQ(client->delivered[0].weights, std::vector<float>(kElements, 2));
+  }
+  EXPECT_THAT(weights_, Each(3));
+}
+
+TEST_F(Delivery, CopiesIntoMemoryThatTheWorkerShares) {
+  start(false, true);
+  auto& worker = join(Role::kWorker, 0);
+  auto segment = Segment::create(kElements * sizeof(float), Segment::PeerMay::kReadAndWrite);
+  ASSERT_TRUE(arena_->take_weights(std::move(*segment.map_again())));
+  update();
+  delivery_->to_worker({0}, arena_, reply(1));
+  update();
+  time_.settle();
+  ASSERT_EQ(worker.delivered.size(), 1u);
+  EXPECT_THAT(worker.delivered[0].weights, IsEmpty()) << "nothing is sent beside the message";
+  EXPECT_THAT(segment.floats().first(kElements), Each(2));
+}
+
+TEST_F(Delivery, InPlaceIsAMessageWhereMemoryIsShared) {
+  start(true, true);
+  auto& worker = join(Role::kWorker, 0);
+  update();
+  delivery_->to_worker({0}, arena_, reply(1));
+  time_.settle();
+  ASSERT_EQ(worker.delivered.size(), 1u);
+  EXPECT_THAT(worker.delivered[0].weights, IsEmpty());
+}
+
+// The weights are sent from the memory that updates change, so that an update waits until they are sent.
+TEST_F(Delivery, InPlaceOverANetworkHoldsTheNextUpdateBack) {
+  start(true, false);
+  auto& worker = join(Role::kWorker, 0);
+  update();
+  delivery_->to_worker({0}, arena_, reply(1));
+  update();
+  time_.settle();
+  ASSERT_EQ(worker.delivered.size(), 1u);
+  EXPECT_EQ(worker.delivered[0].weights, std::vector<float>(kElements, 2));
+  EXPECT_THAT(weights_, Each(3)) << "and then it is made";
+}
+
+// It asks again when it is back.
+TEST_F(Delivery, AMemberWithoutAConnectionGetsNothing) {
+  for (const bool in_place : {true, false}) {
+    start(in_place, false);
+    join(Role::kWorker, 0).channel.end(Status::closed("cut"));
+    time_.settle();
+    delivery_->to_worker({0}, arena_, reply(1));
+    delivery_->to_observer(5, reply(1));
+    update();
+    time_.settle();
+    EXPECT_THAT(clients_.back()->delivered, IsEmpty());
+    EXPECT_THAT(weights_, Each(2)) << "and nothing waits for it";
+  }
+}
+
+}  // namespace
+}  // namespace capstan::server
