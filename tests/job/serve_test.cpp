@@ -2,22 +2,16 @@
 
 #include "capstan/job/serve.h"
 
-#include <condition_variable>
 #include <fstream>
-#include <future>
-#include <mutex>
-#include <thread>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <spdlog/sinks/null_sink.h>
 
 #include "capstan/base/failure.h"
 #include "capstan/base/user_error.h"
-#include "capstan/client/connector.h"
 #include "capstan/client/observer.h"
 #include "capstan/client/worker_client.h"
-#include "job/fakes.h"
+#include "job/serving.h"
 #include "support/temporary_folder.h"
 
 namespace capstan::job {
@@ -28,73 +22,10 @@ using testing::TemporaryFolder;
 
 const FlatLayout kLayout({{"weight", {4}}});
 
-// `serve` on a thread. Ends it, where the test has not.
-class Serving {
- public:
-  explicit Serving(ServeOptions options, FakeClock* clock = nullptr) : token_(options.token) {
-    options.config.transport = "local";
-    options.log = std::make_shared<spdlog::logger>("", std::make_shared<spdlog::sinks::null_sink_mt>());
-    options.end_at_once = [this] { ended_at_once_ = true; };
-    Environment environment{events_, stop_};
-    if (clock) environment.now = clock->now();
-    result_ = std::async(std::launch::async, [this, options, environment] {
-      try {
-        return serve(options, environment, [this](const std::string& address) { listen(address); });
-      } catch (...) {
-        listen("");
-        throw;
-      }
-    });
-  }
-  ~Serving() {
-    stop();
-    stop();
-  }
-
-  std::string address() {
-    std::unique_lock lock(mutex_);
-    changed_.wait_for(lock, kPatience, [&] { return address_.has_value(); });
-    return address_.value_or("");
-  }
-  void stop() { stop_.request(); }
-  // `serve` has asked so often whether it is to end.
-  void await_looks(int count) {
-    const int before = stop_.looks();
-    for (int i = 0; i < 600 && stop_.looks() < before + count; ++i)
-      std::this_thread::sleep_for(std::chrono::milliseconds(100));
-  }
-  bool ended_at_once() const { return ended_at_once_; }
-  ServeResult result() { return result_.get(); }
-  bool is_running() { return result_.wait_for(std::chrono::seconds(0)) != std::future_status::ready; }
-
-  client::LinkOptions link(std::uint32_t rank) {
-    client::LinkOptions link;
-    link.servers = {address()};
-    link.token = token_;
-    link.index = rank;
-    return link;
-  }
-  Result<std::unique_ptr<client::WorkerClient>> worker(std::uint32_t rank) {
-    return client::WorkerClient::join(link(rank), connector(), kLayout, std::vector(kLayout.size(), 1.0f));
-  }
-  client::Connector connector() { return client::make_connector(client::TransportChoice::kLocal); }
-
- private:
-  void listen(const std::string& address) {
-    const std::lock_guard lock(mutex_);
-    if (!address_) address_ = address;
-    changed_.notify_all();
-  }
-
-  const cluster::Token token_;
-  RecordedEvents events_;
-  FakeStop stop_;
-  std::atomic<bool> ended_at_once_ = false;
-  std::mutex mutex_;  // guards what follows
-  std::condition_variable changed_;
-  std::optional<std::string> address_;
-  std::future<ServeResult> result_;
-};
+Result<std::unique_ptr<client::WorkerClient>> join(Serving& server) {
+  return client::WorkerClient::join(server.link(0), server.connector(), kLayout,
+                                    std::vector(kLayout.size(), 1.0f));
+}
 
 ServeOptions options(std::uint32_t workers = 1) {
   ServeOptions o;
@@ -112,7 +43,7 @@ void step(client::WorkerClient& worker, float gradient) {
 
 TEST(Serve, EndsWhenTheWorkersHaveLeft) {
   Serving server(options());
-  auto worker = server.worker(0);
+  auto worker = join(server);
   ASSERT_TRUE(worker) << worker.status().message();
   ASSERT_TRUE((*worker)->pull());
   step(**worker, 2);
@@ -169,7 +100,7 @@ TEST(Serve, AskedToEndWaitsForAStepAndThenSaves) {
   o.config.checkpoint_every = "1000";
   FakeClock clock;
   Serving server(o, &clock);
-  auto worker = server.worker(0);
+  auto worker = join(server);
   ASSERT_TRUE(worker) << worker.status().message();
   ASSERT_TRUE((*worker)->pull());
   step(**worker, 2);
@@ -190,7 +121,7 @@ TEST(Serve, AskedToEndWaitsForAStepAndThenSaves) {
 TEST(Serve, AskedTwiceEndsAtOnce) {
   FakeClock clock;  // stands still
   Serving server(options(), &clock);
-  auto worker = server.worker(0);
+  auto worker = join(server);
   ASSERT_TRUE(worker) << worker.status().message();
   ASSERT_TRUE((*worker)->pull());
   server.stop();
