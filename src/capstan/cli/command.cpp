@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstring>
 #include <exception>
+#include <string_view>
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -54,6 +55,15 @@ int run_command(const Command& command, const Arguments& arguments) {
   } catch (const std::exception& error) {
     return fail(arguments, kFailed, error.what());
   }
+}
+
+int run_one_of(std::initializer_list<Command> commands, int argc, char** argv) {
+  for (const auto& command : commands) {
+    if (argc > 1 && std::string_view(argv[1]) == command.name)
+      return run_command(command, Arguments(argv + 2, argv + argc));
+  }
+  say("this program is a part of capstan: run capstan --help");
+  return kWrongUsage;
 }
 
 void end_at_once(bool json) {

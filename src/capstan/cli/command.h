@@ -1,6 +1,6 @@
 #pragma once
 
-#include <span>
+#include <initializer_list>
 #include <string>
 #include <vector>
 
@@ -16,12 +16,14 @@ std::string value_of(const Arguments& arguments, const std::string& name);
 // `run` gets the arguments behind the command's name.
 struct Command {
   const char* name;
-  const char* summary;
   int (*run)(const Arguments& arguments);
 };
 
 // Runs a command: prints what it throws as one line (with --json as an object, too) and returns the code.
 int run_command(const Command& command, const Arguments& arguments);
+
+// The whole of a program that `capstan` becomes for some of its commands.
+int run_one_of(std::initializer_list<Command> commands, int argc, char** argv);
 
 // Ends the process as interrupted, whatever its threads wait for.
 [[noreturn]] void end_at_once(bool json);

@@ -82,7 +82,7 @@ int run(int argc, char** argv) {
   for (const auto& command : kCommands) {
     if (word != command.name) continue;
     if (command.program) return become(command.program, argv);
-    return run_command({command.name, command.summary, run_serve}, Arguments(argv + 2, argv + argc));
+    return run_command({command.name, run_serve}, Arguments(argv + 2, argv + argc));
   }
   return unknown_command(word);
 }

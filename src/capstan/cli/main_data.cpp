@@ -1,13 +1,8 @@
-// `capstan data`, which `capstan` becomes when it is asked for.
+// The command that needs libcurl.
 
 #include "capstan/cli/commands.h"
-#include "capstan/cli/output.h"
 
 int main(int argc, char** argv) {
   using namespace capstan::cli;
-  constexpr Command kData = {"data", "", run_data};
-  if (argc > 1 && std::string_view(argv[1]) == kData.name)
-    return run_command(kData, Arguments(argv + 2, argv + argc));
-  say("capstan-data is a part of capstan: run capstan data --help");
-  return capstan::kWrongUsage;
+  return run_one_of({{"data", run_data}}, argc, argv);
 }
