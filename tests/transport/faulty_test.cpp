@@ -99,6 +99,20 @@ TEST_F(Faulty, DropRateIsNearTheAskedOne) {
   EXPECT_NEAR(static_cast<double>(at_server_.frames.size()), 3000.0, 150.0);
 }
 
+TEST_F(Faulty, FaultsAreCounted) {
+  faulty::Faults faults{.seed = 3, .drop = 0.25, .cut_after = 40};
+  faults.count = std::make_shared<std::atomic<std::uint64_t>>(0);
+  connect(faults);
+  send_numbers(40);
+  ASSERT_TRUE(run_until(loop_, [&] { return at_client_.ends.size() == 1; }));
+  settle(loop_);
+  const auto dropped = 40 - at_server_.frames.size();
+  EXPECT_GT(dropped, 0u);
+  // The last message may be both, dropped and the one at which the connection is cut.
+  const bool both = std::ranges::find(at_server_.frames, "39") == at_server_.frames.end();
+  EXPECT_EQ(*faults.count, dropped + (both ? 0 : 1));
+}
+
 TEST_F(Faulty, SentRunsOnceForDroppedAndDoubledPayloads) {
   connect({.seed = 11, .drop = 0.3, .duplicate = 0.4, .reorder = 0.2, .delay = 0.2, .max_delay = 1ms});
   const auto payload = pattern(10'000, 1);

@@ -96,6 +96,8 @@ void FaultyCore::transmit(Outgoing outgoing) {
   Fate fate = draw();
   if (outgoing.segment != nullptr) fate.drop = fate.duplicate = fate.reorder = false;
   const bool cut = ++messages_ == faults_.cut_after;
+  if (faults_.count && (cut || fate.drop || fate.duplicate || fate.reorder || fate.delay > Duration::zero()))
+    ++*faults_.count;
   if (fate.drop) {
     if (outgoing.sent) finish(std::move(outgoing.sent), Status::ok());
   } else {

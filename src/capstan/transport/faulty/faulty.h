@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 
@@ -22,6 +23,8 @@ struct Faults {
   double delay = 0;      // probability that a message (and so all after it) waits
   Duration max_delay = std::chrono::milliseconds(5);
   std::uint64_t cut_after = 0;  // messages after which the connection breaks; 0: never
+  // Where given, counts the messages to which the plan does something; may be shared.
+  std::shared_ptr<std::atomic<std::uint64_t>> count = {};
 };
 
 // A message with a segment is delayed like the others, but never dropped, duplicated or overtaken.
