@@ -45,12 +45,13 @@ class Watch {
   // The last report; of any thread.
   wire::StatusReport until(const std::function<bool(const wire::StatusReport&)>& condition) {
     const std::lock_guard lock(mutex_);
-    for (const auto give_up = SteadyClock::now() + std::chrono::seconds(30);;) {
+    wire::StatusReport last;
+    EXPECT_TRUE(testing::eventually([&] {
       const auto report = (*observer_)->status();
-      if (!report) return {};
-      if (condition(*report) || SteadyClock::now() > give_up) return *report;
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    }
+      if (report) last = *report;
+      return !report || condition(last);
+    }));
+    return last;
   }
   void until_written(std::uint64_t version) {
     until([&](const auto& report) { return report.checkpoint.value >= version; });

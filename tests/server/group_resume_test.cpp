@@ -87,9 +87,8 @@ Reference begun(const std::filesystem::path& run) {
   first.push(2, 2);  // version 3 of the job: a checkpoint
   reference.update(false);
   const auto folder = checkpoint::folder_of(run, {3});
-  const auto give_up = SteadyClock::now() + std::chrono::seconds(30);
-  while (!std::filesystem::exists(folder / checkpoint::kManifestFile) && SteadyClock::now() < give_up)
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  EXPECT_TRUE(
+      testing::eventually([&] { return std::filesystem::exists(folder / checkpoint::kManifestFile); }));
   cluster.kill(0);
   return reference;
 }

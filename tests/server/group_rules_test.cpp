@@ -163,11 +163,10 @@ class GroupRules : public ::testing::TestWithParam<std::tuple<bool, bool, std::u
     for (const auto r : ranks) {
       const auto before = workers_[r]->pushes();
       running.push_back(std::async(std::launch::async, [&, r] { workers_[r]->push(samples); }));
-      for (std::uint64_t counted = before; counted == before;) {
+      ASSERT_TRUE(testing::eventually([&] {
         const auto status = observer_->status();
-        ASSERT_TRUE(status) << status.status().message();
-        counted = status->workers[r].pushes;
-      }
+        return status && status->workers[r].pushes != before;
+      }));
     }
     for (auto& r : running) r.get();
   }

@@ -1,8 +1,5 @@
 // Workers that train by themselves for long: what they say on their way, and what they are told.
 
-#include <functional>
-#include <thread>
-
 #include <gtest/gtest.h>
 
 #include "support/loopback_cluster.h"
@@ -10,15 +7,8 @@
 namespace capstan {
 namespace {
 
+using testing::eventually;
 using testing::LoopbackCluster;
-
-bool soon(const std::function<bool()>& is_true) {
-  for (int i = 0; i < 2000; ++i) {
-    if (is_true()) return true;
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  }
-  return false;
-}
 
 class LongRounds : public ::testing::Test {
  protected:
@@ -51,7 +41,7 @@ class LongRounds : public ::testing::Test {
 TEST_F(LongRounds, ShowHowFarTheyAre) {
   begin("local-sgd:100");
   worker_->report_progress({.samples = 320, .loss = 1.5f, .steps = 10});
-  EXPECT_TRUE(soon([&] { return row().steps == StepCount{10}; }));
+  EXPECT_TRUE(eventually([&] { return row().steps == StepCount{10}; }));
   EXPECT_EQ(row().samples, 320u);
   EXPECT_EQ(row().loss, 1.5f);
   EXPECT_EQ(row().pushes, 0u);
@@ -59,10 +49,10 @@ TEST_F(LongRounds, ShowHowFarTheyAre) {
   EXPECT_EQ(row().steps, StepCount{100});
   EXPECT_EQ(row().samples, 3200u) << "what was told on the way is part of the push";
   worker_->report_progress({.samples = 32, .loss = 0.5f, .steps = 1});
-  EXPECT_TRUE(soon([&] { return row().steps == StepCount{101}; }));
+  EXPECT_TRUE(eventually([&] { return row().steps == StepCount{101}; }));
   EXPECT_EQ(row().samples, 3232u);
   worker_->leave();
-  EXPECT_TRUE(soon([&] { return row().state == wire::WorkerState::kLeft; }));
+  EXPECT_TRUE(eventually([&] { return row().state == wire::WorkerState::kLeft; }));
   EXPECT_EQ(row().samples, 3200u) << "what was never handed in does not count";
 }
 
@@ -70,13 +60,14 @@ TEST_F(LongRounds, EndWhenTheJobIsStopped) {
   begin("diloco:1000");
   EXPECT_FALSE(worker_->asked_to_stop());
   observer_->stop("interrupted");
-  EXPECT_TRUE(soon([&] { return worker_->asked_to_stop(); }));
+  EXPECT_TRUE(eventually([&] { return worker_->asked_to_stop(); }));
 }
 
 // Who hands in gradients learns it with the answer to the next.
 TEST_F(LongRounds, AreNotThoseOfGradients) {
   begin("sync");
   observer_->stop("interrupted");
+  ASSERT_TRUE(observer_->status());  // so that the stop has arrived
   const auto update = worker_->push_pull({.samples = 32});
   ASSERT_TRUE(update);
   EXPECT_TRUE(update->stop);

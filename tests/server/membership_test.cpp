@@ -9,7 +9,10 @@
 namespace capstan {
 namespace {
 
+using namespace std::chrono_literals;
 using server::Server;
+using testing::eventually;
+using testing::FakeCluster;
 using ::testing::HasSubstr;
 using testing::LoopbackCluster;
 using testing::RawPeer;
@@ -26,6 +29,11 @@ Status join_error(const client::LinkOptions& options, const client::Connector& c
   const auto client =
       client::WorkerClient::join(options, connector, layout, std::vector<float>(layout.size()));
   return client.status();
+}
+
+wire::WorkerState state_of(client::Observer& observer, std::size_t rank) {
+  const auto status = observer.status();
+  return status ? status->workers.at(rank).state : wire::WorkerState{};
 }
 
 TEST(Membership, AWrongTokenIsRefused) {
@@ -48,10 +56,7 @@ TEST(Membership, AnotherModelIsRefusedByTheTensorsName) {
     // Whoever comes first brings the layout; the other model has to come second.
     auto observer = client::Observer::join(cluster.link_options(), cluster.connector());
     ASSERT_TRUE(observer);
-    const auto give_up = SteadyClock::now() + std::chrono::seconds(30);
-    while ((*observer)->status()->workers[0].state != wire::WorkerState::kLive &&
-           SteadyClock::now() < give_up) {
-    }
+    ASSERT_TRUE(eventually([&] { return state_of(**observer, 0) == wire::WorkerState::kLive; }));
     const FlatLayout other({{"a", {300, 7}}, {"b", {6}}, {"c", {64, 64}}});
     const auto status = join_error(cluster.worker_options(1), cluster.connector(), other);
     EXPECT_EQ(status.code(), StatusCode::kRefused);
@@ -99,10 +104,7 @@ TEST(Membership, WhoHasLeftMayNotComeBack) {
   ASSERT_TRUE(life.failure) << life.failure.message();
   auto observer = client::Observer::join(cluster.link_options(), cluster.connector());
   ASSERT_TRUE(observer);
-  const auto give_up = SteadyClock::now() + std::chrono::seconds(30);
-  while ((*observer)->status()->workers[0].state != wire::WorkerState::kLeft &&
-         SteadyClock::now() < give_up) {
-  }
+  ASSERT_TRUE(eventually([&] { return state_of(**observer, 0) == wire::WorkerState::kLeft; }));
   const auto status = join_error(cluster.worker_options(0), cluster.connector(), small_layout());
   EXPECT_THAT(status.message(), HasSubstr("worker 0 has finished its part"));
 }
@@ -115,12 +117,23 @@ TEST(Membership, ANumberOfServersThatIsNotTheJobsIsRefused) {
               HasSubstr("this job has 2 servers"));
 }
 
-// More connections than the server keeps of those who have not joined.
-TEST(Membership, ACrowdOfStrangersKeepsNobodyOut) {
-  LoopbackCluster cluster(true, patient(2));
-  std::vector<std::unique_ptr<RawPeer>> crowd;
-  for (int i = 0; i < 100; ++i) crowd.push_back(std::make_unique<RawPeer>(cluster.network(), "0"));
-  expect_job_goes_on(cluster, 2);
+// The server keeps 64 connections that have not joined; the oldest make room for newer ones.
+TEST(Membership, ManyConnectionsThatDoNotJoinKeepNoWorkerOut) {
+  FakeCluster cluster(false, job(1, 1, "sync"));
+  std::vector<std::unique_ptr<RawPeer>> idle;
+  for (int i = 0; i < 100; ++i) idle.push_back(std::make_unique<RawPeer>(cluster, "0"));
+  cluster.time().settle();
+  const auto closed = [&] {
+    return std::ranges::count_if(idle, [](const auto& peer) { return peer->is_closed(); });
+  };
+  EXPECT_EQ(closed(), 100 - 64);
+  ManualWorker worker(cluster, 0);
+  EXPECT_EQ(closed(), 100 - 64 + 1);
+  ASSERT_TRUE(worker.pull());
+  worker.initialize();
+  ASSERT_TRUE(worker.answer());
+  for (std::uint64_t step = 0; step < 3; ++step) ASSERT_TRUE(worker.push(step));
+  expect_near(cluster.weights(), reference(1, 3));
 }
 
 TEST(Membership, BadBytesFromAStrangerEndHisConnectionOnly) {
@@ -171,22 +184,27 @@ TEST(Membership, BadBytesFromAMemberEndHisConnectionOnly) {
   expect_job_goes_on(cluster, 2);
 }
 
+// The silent worker was asked for the initial weights, too: the other one is asked instead.
 TEST(Membership, AMemberThatGoesSilentIsLost) {
   for (std::uint32_t servers : {1u, 2u}) {
     auto options = job(2, servers, "sync");
-    options.members.silence = std::chrono::milliseconds(800);
-    LoopbackCluster cluster(false, options);
-    std::vector<std::unique_ptr<RawPeer>> peers;
-    for (std::uint32_t s = 0; s < servers; ++s) {
-      peers.push_back(join_in_time(cluster, std::to_string(s), worker_join(1)));
-      ASSERT_TRUE(peers.back());
-    }
-    peers[0]->send(wire::Pull{});
-    const auto life = live(cluster, cluster.connector(), 0, 5);
-    EXPECT_TRUE(life.failure) << life.failure.message();
-    EXPECT_EQ(cluster.outcome(), Server::Outcome::kFinished);
-    EXPECT_EQ(cluster.report().workers[1].state, wire::WorkerState::kLost);
-    EXPECT_TRUE(peers[0]->wait_closed());
+    options.members.silence = 1500ms;
+    FakeCluster cluster(false, options);
+    ManualWorker silent(cluster, 1), honest(cluster, 0);
+    EXPECT_TRUE(silent.pull());
+    EXPECT_FALSE(honest.pull());
+    ManualWorker::pass(cluster, 1400ms, {&honest});
+    EXPECT_FALSE(silent.at(0).is_closed());
+    ManualWorker::pass(cluster, 300ms, {&honest});
+    for (std::size_t s = 0; s < servers; ++s) EXPECT_TRUE(silent.at(s).is_closed()) << "server " << s;
+    EXPECT_EQ(cluster.server().status().workers[1].state, wire::WorkerState::kLost);
+    ASSERT_TRUE(honest.at(0).next<wire::SendWeights>());
+    honest.initialize();
+    ASSERT_TRUE(honest.answer());
+    for (std::uint64_t step = 0; step < 5; ++step) ASSERT_TRUE(honest.push(step));
+    honest.leave();
+    EXPECT_EQ(cluster.server().outcome(), Server::Outcome::kFinished);
+    expect_near(cluster.weights(), reference(1, 5));
   }
 }
 
@@ -203,6 +221,8 @@ TEST(Membership, AnotherIsAskedWhenTheInitialiserIsLost) {
     const auto life = live(cluster, cluster.connector(), 1, 5);
     EXPECT_TRUE(life.failure) << life.failure.message();
     EXPECT_EQ(cluster.outcome(), Server::Outcome::kFinished);
+    EXPECT_EQ(life.applied.size(), 5u);
+    expect_near(cluster.weights(), replay({{}, life}));
   }
 }
 
@@ -221,23 +241,32 @@ TEST(Membership, AnInitialiserThatComesBackAsAnotherIsAskedAgain) {
 }
 
 TEST(Membership, WorkersThatNeverComeAreLeftOut) {
-  auto options = patient(3);
-  options.join_timeout = std::chrono::milliseconds(300);
-  LoopbackCluster cluster(true, options);
-  RawPeer undecided(cluster.network(), "0");  // joins, but never asks for weights
-  ASSERT_TRUE(undecided.join(cluster.token(), worker_join(1)));
-  const auto life = live(cluster, cluster.connector(), 0, 5);
-  EXPECT_TRUE(life.failure) << life.failure.message();
-  EXPECT_TRUE(undecided.wait_closed());
-  EXPECT_EQ(cluster.outcome(), Server::Outcome::kFinished);
+  auto options = job(3, 1, "sync");
+  options.join_timeout = 10s;
+  FakeCluster cluster(false, options);
+  ManualWorker undecided(cluster, 1), worker(cluster, 0);  // the one joins, but never asks for weights
+  ASSERT_TRUE(worker.pull());
+  worker.initialize();
+  ManualWorker::pass(cluster, 9700ms, {&undecided, &worker});
+  EXPECT_FALSE(worker.answer());
+  EXPECT_FALSE(undecided.at(0).is_closed());
+  ManualWorker::pass(cluster, 400ms, {&undecided, &worker});
+  EXPECT_TRUE(undecided.at(0).is_closed());
+  ASSERT_TRUE(worker.answer());
+  for (std::uint64_t step = 0; step < 5; ++step) ASSERT_TRUE(worker.push(step));
+  worker.leave();
+  EXPECT_EQ(cluster.server().outcome(), Server::Outcome::kFinished);
   expect_near(cluster.weights(), reference(1, 5));
 }
 
-TEST(Membership, AJobThatNobodyJoinsEnds) {
-  auto options = patient(2);
-  options.join_timeout = std::chrono::milliseconds(50);
-  LoopbackCluster cluster(true, options);
-  EXPECT_EQ(cluster.outcome(), Server::Outcome::kAllWorkersLost);
+TEST(Membership, AJobThatNoWorkerJoinsEnds) {
+  auto options = job(2, 1, "sync");
+  options.join_timeout = 10s;
+  FakeCluster cluster(true, options);
+  cluster.time().pass(9700ms);
+  EXPECT_EQ(cluster.server().outcome(), Server::Outcome::kRunning);
+  cluster.time().pass(400ms);
+  EXPECT_EQ(cluster.server().outcome(), Server::Outcome::kAllWorkersLost);
 }
 
 // An observer has no weights to bring.
@@ -252,53 +281,22 @@ TEST(Membership, InitialWeightsComeFromWorkersOnly) {
 }
 
 // "Not yet" is no refusal: the connection just ends, so that the client tries again.
-TEST(Membership, AFollowerWithoutItsLeaderSendsClientsAwayForAWhile) {
+TEST(Membership, AFollowerWithoutItsLeaderAdmitsNoClientYet) {
+  testing::FakeTime time;
   transport::loopback::Network network(true);
-  auto options = patient(1, 2);
+  auto options = job(1, 2, "sync");
   options.members.token = cluster::Token::generate();
   options.connect_to_leader = []() -> Result<std::unique_ptr<transport::Connection>> {
     return Status::unavailable("still starting");
   };
-  std::atomic<bool> ending = false;
-  std::atomic<bool> ready = false;
-  std::thread thread([&] {
-    transport::EventLoop loop;
-    Server server(loop, options, testing::silent_log());
-    const auto listener =
-        network.listen(loop, "1", [&](auto connection) { server.accept(std::move(connection)); });
-    ready = true;
-    ready.notify_all();
-    while (!ending) loop.run_once(SteadyClock::now() + std::chrono::milliseconds(20));
-  });
-  ready.wait(false);
-  {
-    RawPeer peer(network, "1");
-    EXPECT_TRUE(peer.shake_hands(options.members.token));
-    peer.send(worker_join(0));
-    EXPECT_FALSE(peer.next<wire::Refused>());
-    EXPECT_TRUE(peer.wait_closed());
-  }
-  ending = true;
-  thread.join();
-}
-
-// A server that takes its time must not make the others believe that the worker is dead.
-TEST(Membership, AWorkerStaysAliveWhileItWaitsForASlowServer) {
-  auto options = job(1, 2, "sync");
-  options.members.silence = std::chrono::milliseconds(800);
-  LoopbackCluster cluster(true, options);
-  const auto slow_until = SteadyClock::now() + std::chrono::milliseconds(2500);
-  const auto connector = cluster.connector();
-  const auto life = live(
-      cluster,
-      [&](transport::EventLoop& loop,
-          const std::string& address) -> Result<std::unique_ptr<transport::Connection>> {
-        if (address == "1" && SteadyClock::now() < slow_until) return Status::unavailable("still starting");
-        return connector(loop, address);
-      },
-      0, 5);
-  EXPECT_TRUE(life.failure) << life.failure.message();
-  expect_near(life.weights, reference(1, 5));
+  Server server(time.loop(), options, testing::silent_log());
+  const auto listener =
+      network.listen(time.loop(), "1", [&](auto connection) { server.accept(std::move(connection)); });
+  RawPeer peer(network, "1", time);
+  EXPECT_TRUE(peer.shake_hands(options.members.token));
+  peer.send(worker_join(0));
+  EXPECT_FALSE(peer.next<wire::Refused>());
+  EXPECT_TRUE(peer.is_closed());
 }
 
 TEST(Membership, AnObserverMayReportADeadWorker) {

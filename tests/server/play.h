@@ -4,6 +4,7 @@
 #include <map>
 #include <thread>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "support/loopback_cluster.h"
@@ -26,6 +27,13 @@ inline float gradient(std::uint32_t rank, std::uint64_t step, std::size_t i) {
   return 0.001f * static_cast<float>((rank + 1) * (i % 13 + 1)) - 0.0005f * static_cast<float>(step % 5);
 }
 
+// What it tells with it: other samples and another loss in each step.
+inline client::StepReport step_report(std::uint32_t rank, std::uint64_t step) {
+  return {.samples = 8 + 4 * rank + static_cast<std::uint32_t>(step % 3),
+          .loss = 4.0f / static_cast<float>(step + 1) + 0.5f * static_cast<float>(rank),
+          .compute_seconds = 0.001};
+}
+
 inline server::ServerOptions job(std::uint32_t workers, std::uint32_t servers, const std::string& strategy) {
   server::ServerOptions options;
   options.job.workers = workers;
@@ -33,6 +41,7 @@ inline server::ServerOptions job(std::uint32_t workers, std::uint32_t servers, c
   options.job.strategy = strategy;
   options.optimizer.lr = 0.1;
   options.optimizer.momentum = 0.9;
+  options.members.silence = kPatience;  // a thread that is starved for a while is not lost
   options.threads = 2;
   options.inline_elements = 0;  // small as the model is, updates run on the pool
   return options;
@@ -40,6 +49,9 @@ inline server::ServerOptions job(std::uint32_t workers, std::uint32_t servers, c
 
 // What a worker saw in its life.
 struct Life {
+  std::uint32_t rank = 0;
+  std::uint64_t first_version = 0;  // of the weights that it began with
+  std::vector<float> first_weights;
   std::vector<std::uint64_t> applied;   // for each of its pushes: the version it became part of
   std::vector<std::uint64_t> based_on;  // and the version it was computed on
   std::vector<std::uint64_t> versions;  // and, for the first ones, the version of the weights that came back
@@ -57,19 +69,24 @@ inline Life live(LoopbackCluster& cluster, client::Connector connector, std::uin
                  std::uint64_t steps, End end = End::kLeaves, std::optional<Duration> reconnect = {}) {
   const auto layout = small_layout();
   auto options = cluster.worker_options(rank);
-  if (reconnect) options.reconnect = options.silence = *reconnect;
+  if (reconnect) options.reconnect = *reconnect;
   auto client = client::WorkerClient::join(options, std::move(connector), layout, initial_weights(layout));
   Life life;
+  life.rank = rank;
   if (!client) {
     life.failure = client.status();
     return life;
   }
   auto& worker = **client;
   auto update = worker.pull();
+  if (update) {
+    life.first_version = update->version.value;
+    life.first_weights.assign(worker.weights().begin(), worker.weights().end());
+  }
   for (std::uint64_t step = 0; update && !update->stop && step < steps; ++step) {
     for (std::size_t i = 0; i < layout.size(); ++i) worker.gradients()[i] = gradient(rank, step, i);
     const auto based_on = update->version.value;
-    update = worker.push_pull({32, 1.0f, 0.001});
+    update = worker.push_pull(step_report(rank, step));
     if (!update) break;
     life.applied.push_back(update->applied.value);
     life.based_on.push_back(based_on);
@@ -121,35 +138,46 @@ inline void expect_near(const std::vector<float>& seen, const std::vector<double
   }
 }
 
-// SGD in double, one update per version, of the mean of the gradients that became part of it; damped, with
+// SGD in double, one update per version, of the mean over the samples that became part of it; damped, with
 // the learning rate divided by 1 + the updates since the weights on which the gradient was computed. Whatever
 // a worker saw must have been one version, whole.
 inline std::vector<double> replay(const std::vector<Life>& lives, bool damped = false) {
-  std::map<std::uint64_t, std::vector<std::pair<std::uint32_t, std::uint64_t>>> pushes;
-  for (std::uint32_t r = 0; r < lives.size(); ++r) {
-    for (std::uint64_t step = 0; step < lives[r].applied.size(); ++step) {
-      if (const auto version = lives[r].applied[step]) pushes[version].emplace_back(r, step);
+  std::map<std::uint64_t, std::vector<std::pair<const Life*, std::uint64_t>>> pushes;
+  for (const auto& life : lives) {
+    for (std::uint64_t step = 0; step < life.applied.size(); ++step) {
+      if (const auto version = life.applied[step]) pushes[version].emplace_back(&life, step);
     }
   }
+  const auto expect_begins_with = [&](std::uint64_t version, const std::vector<double>& w) {
+    for (const auto& life : lives) {
+      if (life.first_weights.empty() || life.first_version != version) continue;
+      SCOPED_TRACE(fmt::format("worker {} begins with version {}", life.rank, version));
+      expect_near(life.first_weights, w);
+    }
+  };
   const auto w0 = initial_weights(small_layout());
   std::vector<double> w(w0.begin(), w0.end()), m(w.size(), 0.0);
+  expect_begins_with(0, w);
   std::uint64_t expected = 1;
   for (const auto& [version, merged] : pushes) {
     EXPECT_EQ(version, expected++) << "a version that nobody's push became part of";
     const auto [first, step] = merged[0];
-    const auto staleness = damped ? version - 1 - lives[first].based_on[step] : 0;
+    const auto staleness = damped ? version - 1 - first->based_on[step] : 0;
     const double lr = 0.1 / (1 + static_cast<double>(staleness));
+    double samples = 0;
+    for (const auto& [life, at] : merged) samples += step_report(life->rank, at).samples;
     for (std::size_t i = 0; i < w.size(); ++i) {
       double g = 0;
-      for (const auto& [rank, at] : merged) g += gradient(rank, at, i);
-      m[i] = 0.9 * m[i] + g / static_cast<double>(merged.size());
+      for (const auto& [life, at] : merged)
+        g += step_report(life->rank, at).samples / samples * gradient(life->rank, at, i);
+      m[i] = 0.9 * m[i] + g;
       w[i] -= lr * m[i];
     }
+    expect_begins_with(version, w);
     for (const auto& life : lives) {
       for (std::size_t i = 0; i < life.seen.size(); ++i) {
         if (life.versions[i] != version) continue;
-        SCOPED_TRACE("step " + std::to_string(i) + " of worker " + std::to_string(&life - lives.data()) +
-                     " at version " + std::to_string(version));
+        SCOPED_TRACE(fmt::format("step {} of worker {} at version {}", i, life.rank, version));
         expect_near(life.seen[i], w);
       }
     }
@@ -157,13 +185,25 @@ inline std::vector<double> replay(const std::vector<Life>& lives, bool damped = 
   return w;
 }
 
-// SGD with momentum on the mean gradient of all workers, in double.
+// SGD with momentum on the mean gradient over the samples of all workers, in double.
 inline std::vector<double> reference(std::uint32_t workers, std::uint64_t steps) {
   std::vector<Life> lives(workers);
-  for (auto& life : lives) {
-    for (std::uint64_t step = 0; step < steps; ++step) life.applied.push_back(step + 1);
+  for (std::uint32_t r = 0; r < workers; ++r) {
+    lives[r].rank = r;
+    for (std::uint64_t step = 0; step < steps; ++step) lives[r].applied.push_back(step + 1);
   }
   return replay(lives);
+}
+
+// The weights that an observer asked for, once they are there; none after kPatience.
+inline std::optional<client::Observer::Snapshot> await_weights(client::Observer& observer) {
+  const auto give_up = SteadyClock::now() + kPatience;
+  auto snapshot = observer.take_weights();
+  while (!snapshot && SteadyClock::now() < give_up) {
+    if (!observer.poll(SteadyClock::now() + std::chrono::milliseconds(10))) return {};
+    snapshot = observer.take_weights();
+  }
+  return snapshot;
 }
 
 inline std::uint64_t applied_pushes(const std::vector<Life>& lives) {

@@ -8,22 +8,26 @@
 #include "capstan/cluster/handshake.h"
 #include "capstan/transport/loopback/loopback.h"
 #include "capstan/wire/frames.h"
+#include "support/eventually.h"
+#include "support/fake_cluster.h"
 
 namespace capstan::testing {
 
-// A client that says exactly what a test tells it to, and nothing by itself: no heartbeats. Every wait ends
-// after 30 s. Not thread-safe.
+// A client that sends exactly what a test tells it to, and nothing by itself: no heartbeats. Its waits end
+// after kPatience; on a cluster with a clock of its own, when nothing more happens. Not thread-safe.
 class RawPeer final : private transport::Handler {
  public:
-  RawPeer(transport::loopback::Network& network, const std::string& address) {
-    auto connection = network.connect(loop_, address);
-    if (connection) {
-      connection_ = std::move(*connection);
-      connection_->set_handler(this);
-    } else {
-      closed_ = connection.status();
-    }
+  RawPeer(transport::loopback::Network& network, const std::string& address)
+      : own_loop_(std::in_place), loop_(*own_loop_) {
+    connect(network, address);
   }
+  RawPeer(transport::loopback::Network& network, const std::string& address, FakeTime& time)
+      : time_(&time), loop_(time.loop()) {
+    connect(network, address);
+  }
+  RawPeer(FakeCluster& cluster, const std::string& address)
+      : RawPeer(cluster.network(), address, cluster.time()) {}
+  ~RawPeer() override = default;
 
   void send(const wire::Message& message) { connection_->send(frame(wire::encode(message))); }
   void send(const wire::Message& message, std::vector<float> payload) {
@@ -42,16 +46,17 @@ class RawPeer final : private transport::Handler {
   // The next message of this type; others are thrown away. None where the connection ends first.
   template <class T>
   std::optional<T> next() {
-    const auto give_up = SteadyClock::now() + std::chrono::seconds(30);
-    while (SteadyClock::now() < give_up) {
+    if (time_) time_->settle();
+    const auto give_up = SteadyClock::now() + kPatience;
+    do {
       while (!inbox_.empty()) {
         const auto message = std::move(inbox_.front());
         inbox_.pop_front();
         if (const auto* found = std::get_if<T>(&message)) return *found;
       }
-      if (closed_) return {};
-      loop_.run_once(SteadyClock::now() + std::chrono::milliseconds(20));
-    }
+      if (closed_ || time_) return {};
+      loop_.run_once(give_up);
+    } while (SteadyClock::now() < give_up);
     return {};
   }
   // Waits for the end of the connection; the reason the server gave, or what the transport says.
@@ -60,12 +65,7 @@ class RawPeer final : private transport::Handler {
     if (!closed_) return {};
     return closed_->message();
   }
-  // Lets messages come for a while, and says whether the connection is still there.
-  bool is_open_after(Duration while_) {
-    const auto end = SteadyClock::now() + while_;
-    while (SteadyClock::now() < end && !closed_) loop_.run_once(end);
-    return !closed_;
-  }
+  bool is_closed() const { return closed_.has_value(); }
 
   bool shake_hands(const cluster::Token& token) {
     cluster::ClientHandshake handshake(token);
@@ -82,6 +82,15 @@ class RawPeer final : private transport::Handler {
   }
 
  private:
+  void connect(transport::loopback::Network& network, const std::string& address) {
+    auto connection = network.connect(loop_, address);
+    if (connection) {
+      connection_ = std::move(*connection);
+      connection_->set_handler(this);
+    } else {
+      closed_ = connection.status();
+    }
+  }
   transport::Placement place(transport::Connection&, transport::Bytes, std::size_t) override {
     return transport::Placement::discard();
   }
@@ -99,7 +108,9 @@ class RawPeer final : private transport::Handler {
     return whole;
   }
 
-  transport::EventLoop loop_;
+  FakeTime* time_ = nullptr;
+  std::optional<transport::EventLoop> own_loop_;
+  transport::EventLoop& loop_;
   std::uint64_t sent_ = 0;
   wire::FrameReader reader_;
   std::deque<wire::Message> inbox_;

@@ -49,14 +49,15 @@ void expect_refused(LoopbackCluster& cluster, const Misfit& misfit) {
 
 TEST(AMisfit, IsRefusedWhileTheJobGoesOn) {
   LoopbackCluster cluster(true, job(2, 1, "sync"));
-  bool asked = false;
-  std::thread second;
   PartLife other;
   // The first is here, and waits for the second to begin.
   std::thread first([&] { other = live_to(cluster, 0, 6); });
   auto observer = client::Observer::join(cluster.link_options(), cluster.connector());
   ASSERT_TRUE(observer);
-  while (!asked) asked = (*observer)->status()->workers[0].state == wire::WorkerState::kLive;
+  EXPECT_TRUE(testing::eventually([&] {
+    const auto status = (*observer)->status();
+    return status && status->workers[0].state == wire::WorkerState::kLive;
+  }));
   for (const auto& misfit : misfits()) expect_refused(cluster, misfit);
   const auto life = live_to(cluster, 1, 6);
   first.join();

@@ -9,6 +9,7 @@
 
 #include "capstan/base/user_error.h"
 #include "capstan/server/part_writer.h"
+#include "support/eventually.h"
 #include "support/fake_clock.h"
 #include "support/temporary_folder.h"
 
@@ -189,9 +190,10 @@ TEST_F(Shard, APartIsWrittenOfTheVersionThatWasOrdered) {
   time_.settle();
   EXPECT_FALSE(written) << "the buffers are missing";
   writer.supply({FlatLayout({{"running_mean", {2}}}), std::vector<float>(16, 5)});
-  const auto give_up = SteadyClock::now() + std::chrono::seconds(30);
-  while (!written && SteadyClock::now() < give_up) time_.settle();
-  ASSERT_TRUE(written);
+  ASSERT_TRUE(testing::eventually([&] {
+    time_.settle();
+    return written.has_value();
+  }));
   EXPECT_EQ(written->error, "");
   checkpoint::Manifest manifest;
   manifest.parameters = layout_.tensors();
