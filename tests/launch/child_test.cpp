@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "capstan/base/user_error.h"
+#include "support/processes.h"
 #include "support/temporary_folder.h"
 
 namespace capstan::launch {
@@ -39,14 +40,7 @@ bool is_alive(pid_t pid) {
 }
 
 bool comes_to_an_end(pid_t pid) {
-  const auto give_up = soon();
-  while (is_alive(pid) && SteadyClock::now() < give_up) {
-    // A process without a parent here is reaped by whoever adopted it; a zombie counts as ended.
-    const auto state = contents("/proc/" + std::to_string(pid) + "/stat");
-    if (state.find(") Z ") != std::string::npos) return true;
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  }
-  return !is_alive(pid);
+  return testing::all_ended({pid});
 }
 
 TEST(Child, TellsItsExitCode) {

@@ -1,0 +1,211 @@
+// When a checkpoint is due, and what it waits for: on a clock of the test's own. The files are real.
+
+#include "capstan/server/checkpoint_coordinator.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <spdlog/logger.h>
+#include <spdlog/sinks/null_sink.h>
+
+#include "capstan/checkpoint/run_checkpoints.h"
+#include "support/eventually.h"
+#include "support/fake_clock.h"
+#include "support/temporary_folder.h"
+
+namespace capstan::server {
+namespace {
+
+namespace fs = std::filesystem;
+using namespace std::chrono_literals;
+using checkpoint::CheckpointState;
+using ::testing::Each;
+
+class NoMembers final : public MemberTable::Events {
+  void on_join(Peer&, const wire::Join&) override {}
+  transport::Placement on_payload(const wire::Member&, const wire::Message&, std::size_t) override {
+    return {};
+  }
+  void on_message(Peer&, cluster::Arrival) override {}
+  void on_lost(const wire::Member&, Incarnation, const Status&) override {}
+};
+
+// A shard of ones, two workers with buffers, and a checkpoint every three updates or every minute.
+class Coordination : public ::testing::Test {
+ protected:
+  Coordination() {
+    JobTerms terms;
+    terms.strategy = "sync";
+    terms.workers = 2;
+    shard_.set_terms(terms);
+    EXPECT_TRUE(shard_.set_layout(layout_));
+    const auto placement = shard_.place_initial(layout_.size() * sizeof(float));
+    const std::vector<float> ones(layout_.size(), 1);
+    std::ranges::copy(std::as_bytes(std::span(ones)), placement.destination.begin());
+    shard_.set_initialized();
+    aggregator_.agree(buffers_);
+    for (const std::uint32_t rank : {0u, 1u}) aggregator_.joined({rank});
+    coordinator_.emplace(checkpoint::CheckpointOptions{folder_.path(), 3, 60s, 3}, Version{}, time_.loop(),
+                         aggregator_, writer_, [this] { ++done_; });
+  }
+
+  checkpoint::Manifest manifest(std::uint64_t version) const {
+    checkpoint::Manifest m;
+    m.version = {version};
+    m.parameters = layout_.tensors();
+    m.state = shard_.state_names();
+    return m;
+  }
+  void tell(std::uint32_t rank, float value) {
+    aggregator_.told({rank}, std::vector<float>(buffers_.size(), value));
+  }
+  // Lets `time` pass, in which the server ticks.
+  void pass(Duration time) {
+    for (const auto end = time_.now() + time; time_.now() < end;) {
+      time_.pass(100ms);
+      aggregator_.tick(time_.now());
+    }
+  }
+  // The thread that writes is a real one.
+  bool await_done(int times) {
+    return testing::eventually([&] {
+      time_.settle();
+      return done_ >= times;
+    });
+  }
+  CheckpointState state() const { return coordinator_->checkpointer().state(); }
+  fs::path folder(std::uint64_t version) const { return checkpoint::folder_of(folder_.path(), {version}); }
+
+  const testing::TemporaryFolder folder_;
+  const FlatLayout layout_{{{"a", {3}}, {"b", {20}}}};
+  const FlatLayout buffers_{{{"running_mean", {16}}}};
+  testing::FakeTime time_;
+  NoMembers events_;
+  MemberTable members_{
+      time_.loop(),
+      {},
+      std::make_shared<spdlog::logger>("test", std::make_shared<spdlog::sinks::null_sink_st>()),
+      events_};
+  ShardServer shard_{time_.loop(), ShardServer::Options{}, members_, [] {}};
+  PartWriter writer_{time_.loop(), shard_};
+  BufferAggregator aggregator_;
+  std::optional<CheckpointCoordinator> coordinator_;
+  int done_ = 0;
+};
+
+TEST_F(Coordination, OneIsDueAfterSoManyUpdates) {
+  for (const std::uint64_t version : {1, 2}) {
+    coordinator_->on_update({version});
+    EXPECT_FALSE(coordinator_->is_requested()) << version;
+    EXPECT_FALSE(aggregator_.wants({0})) << version;
+  }
+  coordinator_->on_update({3});
+  EXPECT_TRUE(coordinator_->is_requested());
+  EXPECT_TRUE(aggregator_.wants({0}) && aggregator_.wants({1})) << "the next weights ask for the buffers";
+}
+
+TEST_F(Coordination, OneIsDueAfterSoMuchTime) {
+  pass(59900ms);
+  coordinator_->on_update({1});
+  EXPECT_FALSE(coordinator_->is_requested());
+  pass(100ms);
+  coordinator_->on_update({2});
+  EXPECT_TRUE(coordinator_->is_requested());
+}
+
+TEST_F(Coordination, HasTheWeightsOfItsVersionAndTheMeanOfTheBuffers) {
+  coordinator_->on_update({3});
+  const auto order = coordinator_->begin(manifest(3), 1);
+  EXPECT_EQ(order.version, Version{3});
+  EXPECT_EQ(order.folder, fs::absolute(folder(3)).string());
+  EXPECT_FALSE(coordinator_->is_requested());
+  EXPECT_EQ(state(), CheckpointState::kCollectingBuffers);
+  tell(0, 2);
+  EXPECT_EQ(state(), CheckpointState::kCollectingBuffers) << "the other worker's are missing";
+  tell(1, 5);
+  EXPECT_EQ(state(), CheckpointState::kWriting);
+  ASSERT_TRUE(await_done(1));
+  EXPECT_EQ(coordinator_->checkpointer().error(), "");
+  EXPECT_EQ(coordinator_->checkpointer().newest(), Version{3});
+  const auto written = checkpoint::read_manifest(folder(3));
+  EXPECT_EQ(written.version, Version{3});
+  EXPECT_THAT(checkpoint::load_buffers(folder(3), written), Each(3.5f));
+  std::vector<float> weights(layout_.size());
+  checkpoint::load(folder(3), written, {0, layout_.size()},
+                   std::vector<checkpoint::NamedArray>{{"weights", weights}});
+  EXPECT_EQ(weights[0], 1);
+  coordinator_->on_update({4});
+  EXPECT_FALSE(coordinator_->is_requested());
+  coordinator_->on_update({6});
+  EXPECT_TRUE(coordinator_->is_requested()) << "the next one";
+}
+
+// Workers may be faster than the order.
+TEST_F(Coordination, BuffersMayComeBeforeTheOrder) {
+  coordinator_->on_update({3});
+  tell(0, 2);
+  tell(1, 4);
+  (void)coordinator_->begin(manifest(3), 1);
+  ASSERT_TRUE(await_done(1));
+  EXPECT_THAT(checkpoint::load_buffers(folder(3), checkpoint::read_manifest(folder(3))), Each(3.0f));
+}
+
+TEST_F(Coordination, AStragglerHasTenSeconds) {
+  coordinator_->on_update({3});
+  (void)coordinator_->begin(manifest(3), 1);
+  tell(0, 2);
+  pass(9900ms);
+  EXPECT_EQ(state(), CheckpointState::kCollectingBuffers);
+  pass(200ms);
+  EXPECT_EQ(state(), CheckpointState::kWriting);
+  ASSERT_TRUE(await_done(1));
+  EXPECT_THAT(checkpoint::load_buffers(folder(3), checkpoint::read_manifest(folder(3))), Each(2.0f))
+      << "those that are known";
+}
+
+TEST_F(Coordination, NoneIsBegunWhileOneIsWritten) {
+  coordinator_->on_update({3});
+  (void)coordinator_->begin(manifest(3), 1);
+  coordinator_->on_update({6});
+  EXPECT_FALSE(coordinator_->is_requested());
+  tell(0, 1);
+  tell(1, 1);
+  ASSERT_TRUE(await_done(1));
+  coordinator_->on_update({7});
+  EXPECT_TRUE(coordinator_->is_requested()) << "it is overdue";
+}
+
+TEST_F(Coordination, APartThatAnotherServerCannotWriteFailsIt) {
+  coordinator_->on_update({3});
+  (void)coordinator_->begin(manifest(3), 2);
+  tell(0, 1);
+  tell(1, 1);
+  coordinator_->written(1, {{2}, "late news of another version", {}});
+  EXPECT_EQ(state(), CheckpointState::kWriting);
+  coordinator_->written(1, {{3}, "the disk is full", {}});
+  ASSERT_TRUE(await_done(1));
+  EXPECT_EQ(coordinator_->checkpointer().error(), "the disk is full");
+  EXPECT_EQ(coordinator_->checkpointer().newest(), Version{});
+  EXPECT_FALSE(fs::exists(folder(3)));
+}
+
+TEST_F(Coordination, ALostServerFailsIt) {
+  coordinator_->on_update({3});
+  (void)coordinator_->begin(manifest(3), 2);
+  coordinator_->lost(1);
+  ASSERT_TRUE(await_done(1));
+  EXPECT_EQ(coordinator_->checkpointer().error(), "server 1 is lost");
+  // The buffers come too late for it, and are not taken for those of the next.
+  tell(0, 7);
+  tell(1, 7);
+  coordinator_->on_update({6});
+  (void)coordinator_->begin(manifest(6), 1);
+  EXPECT_EQ(state(), CheckpointState::kCollectingBuffers);
+  tell(0, 1);
+  tell(1, 2);
+  ASSERT_TRUE(await_done(2));
+  EXPECT_EQ(coordinator_->checkpointer().error(), "");
+  EXPECT_THAT(checkpoint::load_buffers(folder(6), checkpoint::read_manifest(folder(6))), Each(1.5f));
+}
+
+}  // namespace
+}  // namespace capstan::server
