@@ -1,13 +1,54 @@
 #include "capstan/checkpoint/atomic_file.h"
 
+#include <cerrno>
 #include <csignal>
+#include <string>
+#include <vector>
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "capstan/base/user_error.h"
 #include "support/temporary_folder.h"
+
+namespace {
+
+// What the functions below, which take the place of the C library's, see and do.
+struct System {
+  std::vector<std::string> calls;  // of those that concern AtomicFile
+  int failing = 0;                 // this call, counted from 1, fails with ENOSPC
+  int count = 0;
+};
+System* watched = nullptr;
+
+bool is_folder(int fd) {
+  struct stat info {};
+  return ::fstat(fd, &info) == 0 && S_ISDIR(info.st_mode);
+}
+
+bool fails(const std::string& call) {
+  if (!watched) return false;
+  watched->calls.push_back(call);
+  if (++watched->count != watched->failing) return false;
+  errno = ENOSPC;
+  return true;
+}
+
+}  // namespace
+
+extern "C" int fsync(int fd) {
+  if (fails(is_folder(fd) ? "fsync folder" : "fsync file")) return -1;
+  return static_cast<int>(::syscall(SYS_fsync, fd));
+}
+extern "C" int rename(const char* from, const char* to) noexcept {
+  if (fails("rename")) return -1;
+  return static_cast<int>(::syscall(SYS_renameat, AT_FDCWD, from, AT_FDCWD, to));
+}
 
 namespace capstan::checkpoint {
 namespace {
@@ -42,6 +83,48 @@ TEST(AtomicFile, KeepsOnlyTheOldFileWithoutCommit) {
   }
   EXPECT_EQ(contents(folder / "a"), "old");
   EXPECT_EQ(folder.files(), 1);
+}
+
+TEST(AtomicFile, IsOnDiskBeforeItHasItsName) {
+  const TemporaryFolder folder;
+  System system;
+  AtomicFile file(folder / "a");
+  write(file, "text");
+  watched = &system;
+  file.commit();
+  watched = nullptr;
+  EXPECT_THAT(system.calls, ::testing::ElementsAre("fsync file", "rename", "fsync folder"));
+}
+
+TEST(AtomicFile, EveryStepThatFailsIsAnError) {
+  for (const int step : {1, 2, 3}) {
+    const TemporaryFolder folder;
+    std::ofstream(folder / "a") << "old";
+    System system;
+    system.failing = step;
+    std::string message;
+    try {
+      AtomicFile file(folder / "a");
+      write(file, "new");
+      watched = &system;
+      file.commit();
+    } catch (const UserError& error) {
+      message = error.what();
+    }
+    watched = nullptr;
+    EXPECT_EQ(message, "cannot write " + (folder / "a").string() + ": No space left on device") << step;
+    EXPECT_EQ(static_cast<int>(system.calls.size()), step);
+    EXPECT_EQ(contents(folder / "a"), step < 3 ? "old" : "new");
+    EXPECT_EQ(folder.files(), 1) << step;
+  }
+}
+
+TEST(AtomicFile, DoesNotReplaceAFolder) {
+  const TemporaryFolder folder;
+  std::filesystem::create_directories(folder / "a" / "b");
+  AtomicFile file(folder / "a");
+  write(file, "text");
+  EXPECT_THAT([&] { file.commit(); }, ThrowsMessage<UserError>(HasSubstr("Is a directory")));
 }
 
 TEST(AtomicFile, NamesTheFileThatCannotBeWritten) {

@@ -13,6 +13,7 @@
 #include <signal.h>
 
 #include "capstan/launch/child.h"
+#include "support/processes.h"
 
 // Runs the built programs as a user would.
 namespace capstan::testing {
@@ -72,12 +73,13 @@ class Program {
   std::string errors() const { return text_of(errors_); }
   // Waits until standard error holds the text.
   bool said(const std::string& text, double patience = 60) {
-    for (const auto deadline = in_seconds(patience); SteadyClock::now() < deadline;) {
-      if (errors().find(text) != std::string::npos) return true;
-      if (child_.poll()) return errors().find(text) != std::string::npos;
-      std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    }
-    return false;
+    return await_errors([&](const std::string& errors) { return errors.find(text) != std::string::npos; },
+                        patience);
+  }
+  // Waits until it is as `condition` says, or the program has ended.
+  bool await_errors(const std::function<bool(const std::string&)>& condition, double patience = 60) {
+    return await_files(
+        errors_, [&] { return condition(errors()); }, child_.pid(), from_seconds(patience));
   }
   // Processes that this one has started and whose command line holds the text.
   std::vector<pid_t> children(const std::string& text) const {
@@ -115,21 +117,6 @@ inline Flags quiet_train(const fs::path& run, const Flags& more) {
   Flags arguments = {"train", "--json", "--train-dir=" + run.string(), "--log-interval=60", "--threads=1"};
   arguments.insert(arguments.end(), more.begin(), more.end());
   return arguments;
-}
-
-// Gone, or a zombie that nobody has waited for yet.
-inline bool has_ended(pid_t pid) {
-  const auto stat = text_of("/proc/" + std::to_string(pid) + "/stat");
-  const auto at = stat.rfind(')');
-  return stat.empty() || at == std::string::npos || stat.substr(at + 2, 1) == "Z";
-}
-
-inline bool all_ended(const std::vector<pid_t>& pids, double patience = 10) {
-  for (const auto deadline = in_seconds(patience); SteadyClock::now() < deadline;) {
-    if (std::ranges::all_of(pids, has_ended)) return true;
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  }
-  return false;
 }
 
 inline constexpr const char* kToken = "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff";

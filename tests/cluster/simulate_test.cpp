@@ -53,10 +53,12 @@ TEST(Simulate, FitsIntoEightyColumns) {
     Program run(folder, flags);
     EXPECT_EQ(run.exit_code(), 0) << run.errors();
     std::istringstream lines(run.output());
-    for (std::string line; std::getline(lines, line);) {
+    int count = 0;
+    for (std::string line; std::getline(lines, line); ++count) {
       const auto columns = std::ranges::count_if(line, [](unsigned char c) { return (c & 0xc0) != 0x80; });
       EXPECT_LE(columns, 80) << line;
     }
+    EXPECT_GT(count, 8) << run.output();
   }
   EXPECT_THAT(text_of(folder / "page.html"), HasSubstr("Chart"));
 }

@@ -99,12 +99,10 @@ class Interrupted : public ::testing::Test {
   }
   // Waits until the server has sent all it sends.
   bool stands_at(std::uint64_t bytes) {
-    for (const auto deadline = in_seconds(30); SteadyClock::now() < deadline;) {
+    return eventually([&] {
       std::error_code error;
-      if (fs::file_size(part_, error) == bytes && !error) return true;
-      std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    }
-    return false;
+      return fs::file_size(part_, error) == bytes && !error;
+    });
   }
 
   const Folder folder_;

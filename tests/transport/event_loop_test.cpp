@@ -65,15 +65,19 @@ TEST(EventLoop, PostFromAnotherThreadEndsASleep) {
   std::atomic<int> done = 0;
   std::thread other([&] {
     for (int i = 0; i < 100; ++i) {
-      loop.post([&] { ++done; });
-      while (done <= i) std::this_thread::yield();
+      loop.post([&] {
+        ++done;
+        done.notify_all();
+      });
+      for (int seen = done; seen <= i; seen = done) done.wait(seen);
     }
   });
   // Each sleep is longer than the test may take: only a wake ends it in time.
   const TimePoint deadline = SteadyClock::now() + kPatience;
   while (done < 100 && SteadyClock::now() < deadline) loop.run_once(deadline);
   EXPECT_EQ(done, 100);
-  done = 100;  // lets the thread go, whatever happened
+  done = 100;  // lets the thread end, whatever happened
+  done.notify_all();
   other.join();
 }
 
@@ -153,19 +157,26 @@ TEST(EventLoop, ChangeStopsAndResumesEvents) {
 }
 
 TEST(EventLoop, PollerIsAskedAgainInsteadOfSleepingUntilItIsArmed) {
+  // Once it is armed, there is something to do, so that nothing sleeps.
   struct Stubborn : Poller {
+    explicit Stubborn(EventLoop& event_loop) : loop(event_loop) {}
+    EventLoop& loop;
     int refusals = 5;
     int progressed = 0;
     bool progress() override {
       ++progressed;
       return false;
     }
-    bool arm() override { return refusals-- <= 0; }
-  } poller;
+    bool arm() override {
+      if (refusals-- > 0) return false;
+      loop.post([] {});
+      return true;
+    }
+  };
   EventLoop loop;
+  Stubborn poller(loop);
   const UniqueFd fd(::eventfd(0, EFD_CLOEXEC));
   loop.add_poller(&poller, fd.get());
-  loop.call_at(SteadyClock::now() + 1ms, [] {});
   EXPECT_TRUE(loop.run_once(SteadyClock::now() + kPatience));
   EXPECT_GE(poller.progressed, 6);
   EXPECT_LT(poller.refusals, 0);
