@@ -47,7 +47,7 @@ inline bool await_files(const std::filesystem::path& watched, const std::functio
   const auto ended = process_fd(process);
   const auto deadline = SteadyClock::now() + patience;
   while (!condition()) {
-    if (!ended || wait_readable({ended.get()}, TimePoint::min())) return condition();
+    if (!ended || wait_readable({ended.get()}, SteadyClock::now())) return condition();
     if (!wait_readable({changes.get(), ended.get()}, deadline)) return condition();
     char events[4096];
     while (::read(changes.get(), events, sizeof events) > 0) {
