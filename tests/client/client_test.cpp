@@ -58,7 +58,7 @@ TEST(Transports, LocalReachesOnlyThisHost) {
   EXPECT_THROW((void)make_connector(TransportChoice::kLocal)(loop, "192.0.2.1:7000"), UserError);
 }
 
-TEST(Driver, RunsTimersWhileNobodyWaits) {
+TEST(Driver, RunsTimersWhileNoThreadWaits) {
   std::atomic<int> runs = 0;
   Driver driver;
   driver.with_lock([&] { driver.loop().call_at(SteadyClock::now(), [&] { ++runs; }); });

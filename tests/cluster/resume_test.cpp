@@ -1,4 +1,4 @@
-// `capstan train` that is interrupted, killed or out of room, and goes on, as a user sees it.
+// `capstan train` that is interrupted, killed or out of room, and resumed, as a user sees it.
 
 #include <map>
 
@@ -242,7 +242,7 @@ TEST(Resume, TakesARunOrOneOfItsCheckpointsAndNothingElse) {
   EXPECT_EQ(from_folder.json()["resumed_from"], 6);
   EXPECT_EQ(newest(folder / "a"), 8u);
   EXPECT_TRUE(all_files(run) == before) << "a new folder was given: the old run stays as it is";
-  // Without --train-dir it goes on where it was.
+  // Without --train-dir it continues in the same folder.
   Program in_place(
       folder, with({"train", "--json"}, with(kShort, {"--max-steps=8", "--resume=" + checkpoint + "/"})));
   ASSERT_EQ(in_place.exit_code(), 0) << in_place.errors();

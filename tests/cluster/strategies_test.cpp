@@ -68,7 +68,7 @@ TEST(Strategies, AreEstimatedWithoutRunning) {
 }
 
 // One round is longer than anybody waits here.
-TEST(Strategies, OfLongRoundsShowHowFarTheyAreAndCanBeInterrupted) {
+TEST(Strategies, WithManyLocalStepsShowTheirProgressAndCanBeInterrupted) {
   const Folder folder;
   Program run(folder, {"train", "--json", "--train-dir=" + (folder / "run").string(), "--log-interval=0.2",
                        "--threads=1", "--strategy=diloco:1000000", "--epochs=100000"});
@@ -104,7 +104,7 @@ TEST(Strategies, ChangeOnTheWay) {
   EXPECT_EQ(run.json()["steps"], 15 + 45);
 }
 
-TEST(Strategies, OfWorkersThatTrainByThemselvesGoOnFromACheckpoint) {
+TEST(Strategies, WithLocalStepsResumeFromACheckpoint) {
   for (const std::string strategy : {"local-sgd:5", "diloco:5"}) {
     SCOPED_TRACE(strategy);
     const Folder folder;
@@ -124,7 +124,7 @@ TEST(Strategies, OfWorkersThatTrainByThemselvesGoOnFromACheckpoint) {
   }
 }
 
-// 15 steps an epoch of each worker: 30 updates of the default, and 90 of what nobody waits for.
+// 15 steps an epoch of each worker: 30 updates of the default, and 90 of the group without waiting.
 TEST(Strategies, OfGroupsOfParameters) {
   const Folder folder;
   Program run(folder, quiet_train(folder / "run", {"--workers=3", "--epochs=2", "--checkpoint-every=15",

@@ -11,7 +11,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 // One value, at the beginning of what 64-byte boundaries make of it.
-class Book : public ::testing::Test {
+class Aggregator : public ::testing::Test {
  protected:
   const FlatLayout layout_ = FlatLayout({{"running_mean", {1}}});
   BufferAggregator book_;
@@ -27,7 +27,7 @@ class Book : public ::testing::Test {
   void want() {
     book_.want([this](std::vector<float> mean) { heard_.push_back(std::move(mean)); }, TimePoint::max());
   }
-  // What those who wanted heard, in order; -1 for nothing.
+  // What the callers of want() got, in order; -1 for nothing.
   std::vector<float> heard() const {
     std::vector<float> values;
     for (const auto& mean : heard_) values.push_back(mean.empty() ? -1 : mean[0]);
@@ -35,7 +35,7 @@ class Book : public ::testing::Test {
   }
 };
 
-TEST_F(Book, FormsTheMeanWhenAllHaveTold) {
+TEST_F(Aggregator, FormsTheMeanWhenAllHaveTold) {
   for (std::uint32_t w = 0; w < 3; ++w) book_.joined({w});
   EXPECT_FALSE(book_.wants({0}));
   want();
@@ -44,14 +44,14 @@ TEST_F(Book, FormsTheMeanWhenAllHaveTold) {
   tell(0, 1);
   EXPECT_FALSE(book_.wants({0}));
   tell(2, 5);
-  tell(9, 1000);  // a stranger
+  tell(9, 1000);  // a idle_peer
   EXPECT_THAT(heard(), IsEmpty());
   tell(1, 3);
   EXPECT_THAT(heard(), ElementsAre(3));
   EXPECT_EQ(book_.newest(), flat(3));
 }
 
-TEST_F(Book, SumsInMoreThanSinglePrecision) {
+TEST_F(Aggregator, SumsInMoreThanSinglePrecision) {
   for (std::uint32_t w = 0; w < 4; ++w) book_.joined({w});
   want();
   tell(0, 16777216);
@@ -61,7 +61,7 @@ TEST_F(Book, SumsInMoreThanSinglePrecision) {
   EXPECT_THAT(heard(), ElementsAre(8388608));  // (2^24 + 1 + 1 + 2^24 - 2) / 4
 }
 
-TEST_F(Book, WaitsForNewsAlsoFromWhoToldBefore) {
+TEST_F(Aggregator, WaitsForWorkersThatSentTheirsBefore) {
   book_.joined({0});
   tell(0, 7);
   want();
@@ -70,7 +70,7 @@ TEST_F(Book, WaitsForNewsAlsoFromWhoToldBefore) {
   EXPECT_THAT(heard(), ElementsAre(8));
 }
 
-TEST_F(Book, AnswersAtOnceWhereNobodyIsHere) {
+TEST_F(Aggregator, AnswersAtOnceWithoutWorkers) {
   want();
   EXPECT_THAT(heard(), ElementsAre(-1));
   book_.restore(layout_, flat(4));
@@ -78,7 +78,7 @@ TEST_F(Book, AnswersAtOnceWhereNobodyIsHere) {
   EXPECT_THAT(heard(), ElementsAre(-1, 4));
 }
 
-TEST_F(Book, AnswersAtOnceWhereNothingIsToBeTold) {
+TEST_F(Aggregator, AnswersAtOnceWhereNothingIsToBeTold) {
   BufferAggregator empty;
   empty.agree(FlatLayout());
   empty.joined({0});
@@ -88,7 +88,7 @@ TEST_F(Book, AnswersAtOnceWhereNothingIsToBeTold) {
   EXPECT_FALSE(empty.wants({0}));
 }
 
-TEST_F(Book, DoesNotWaitForTheLostNorCountThem) {
+TEST_F(Aggregator, DoesNotWaitForTheLostNorCountThem) {
   for (std::uint32_t w = 0; w < 3; ++w) book_.joined({w});
   want();
   tell(0, 1);
@@ -102,7 +102,7 @@ TEST_F(Book, DoesNotWaitForTheLostNorCountThem) {
   book_.gone({7}, true);
 }
 
-TEST_F(Book, CountsThoseWhoLeftOnceNobodyIsHere) {
+TEST_F(Aggregator, CountsWorkersThatLeftWhereNoneIsHere) {
   for (std::uint32_t w = 0; w < 3; ++w) book_.joined({w});
   tell(0, 1);
   book_.gone({0}, false);
@@ -117,7 +117,7 @@ TEST_F(Book, CountsThoseWhoLeftOnceNobodyIsHere) {
   EXPECT_THAT(heard(), ElementsAre(6, (1 + 5 + 7) / 3.0f));
 }
 
-TEST_F(Book, NeverCountsTheLost) {
+TEST_F(Aggregator, NeverCountsTheLost) {
   book_.joined({0});
   book_.joined({1});
   tell(0, 1);
@@ -128,7 +128,7 @@ TEST_F(Book, NeverCountsTheLost) {
   EXPECT_THAT(heard(), ElementsAre(5));
 }
 
-TEST_F(Book, KeepsTheNewestWhereAllAreLost) {
+TEST_F(Aggregator, KeepsTheNewestWhereAllAreLost) {
   book_.joined({0});
   want();
   tell(0, 9);
@@ -137,7 +137,7 @@ TEST_F(Book, KeepsTheNewestWhereAllAreLost) {
   EXPECT_THAT(heard(), ElementsAre(9, 9));
 }
 
-TEST_F(Book, DoesNotWaitForWhoComesLater) {
+TEST_F(Aggregator, DoesNotWaitForWorkersThatJoinLater) {
   book_.joined({0});
   want();
   book_.joined({1});
@@ -151,7 +151,7 @@ TEST_F(Book, DoesNotWaitForWhoComesLater) {
   EXPECT_THAT(heard(), ElementsAre(2, 3.5f));
 }
 
-TEST_F(Book, ANewLifeOfAWorkerHasToldNothing) {
+TEST_F(Aggregator, ANewIncarnationHasSentNothing) {
   book_.joined({0});
   tell(0, 2);
   book_.gone({0}, true);
@@ -163,12 +163,12 @@ TEST_F(Book, ANewLifeOfAWorkerHasToldNothing) {
   book_.gone({0}, false);
   book_.joined({1});
   want();
-  book_.joined({0});  // not waited for, and what its life before told is not its own
+  book_.joined({0});  // not waited for, and what its history before told is not its own
   tell(1, 9);
   EXPECT_THAT(heard(), ElementsAre(5, 9));
 }
 
-TEST_F(Book, SeveralMayWaitEachForNewsAfterItsOwnQuestion) {
+TEST_F(Aggregator, SeveralMayWaitEachForNewsAfterItsOwnQuestion) {
   book_.joined({0});
   book_.joined({1});
   want();
@@ -182,7 +182,7 @@ TEST_F(Book, SeveralMayWaitEachForNewsAfterItsOwnQuestion) {
   EXPECT_THAT(heard(), ElementsAre(2, 5));
 }
 
-TEST_F(Book, WhoIsAnsweredMayWantAgain) {
+TEST_F(Aggregator, ACallerThatIsAnsweredMayAskAgain) {
   book_.joined({0});
   book_.want(
       [this](std::vector<float> mean) {
@@ -197,7 +197,7 @@ TEST_F(Book, WhoIsAnsweredMayWantAgain) {
   EXPECT_THAT(heard(), ElementsAre(1, 2));
 }
 
-TEST_F(Book, AllWorkersHaveTheSameBuffers) {
+TEST_F(Aggregator, AllWorkersHaveTheSameBuffers) {
   EXPECT_EQ(book_.difference(layout_), "");
   EXPECT_THAT(book_.difference(FlatLayout({{"running_mean", {2}}})), HasSubstr("running_mean"));
   EXPECT_NE(book_.difference(FlatLayout()), "");
@@ -212,7 +212,7 @@ TEST_F(Book, AllWorkersHaveTheSameBuffers) {
 }
 
 // One straggler must not keep a checkpoint from being made.
-TEST_F(Book, AtTheDeadlineUsesWhatIsKnown) {
+TEST_F(Aggregator, AtTheDeadlineUsesWhatIsKnown) {
   const TimePoint deadline{std::chrono::seconds(10)};
   const auto want_in_time = [&] {
     book_.want([this](std::vector<float> mean) { heard_.push_back(std::move(mean)); }, deadline);

@@ -7,7 +7,7 @@
 #include "server/play.h"
 #include "support/temporary_folder.h"
 
-// Jobs that write checkpoints and go on from them, with the workers of play.h.
+// Jobs that write checkpoints and resume from them, with the workers of play.h.
 namespace capstan::testing::play {
 
 inline server::ServerOptions saving(server::ServerOptions options, const std::filesystem::path& run,
@@ -16,7 +16,7 @@ inline server::ServerOptions saving(server::ServerOptions options, const std::fi
   return options;
 }
 
-inline server::ServerOptions going_on(server::ServerOptions options, const std::filesystem::path& folder) {
+inline server::ServerOptions resuming(server::ServerOptions options, const std::filesystem::path& folder) {
   options.resume = checkpoint::Found{folder, checkpoint::read_manifest(folder)};
   return options;
 }
@@ -30,7 +30,7 @@ inline float statistic(std::uint32_t rank, std::uint64_t version) {
   return static_cast<float>(100 * (rank + 1)) + static_cast<float>(version);
 }
 
-struct PartLife {
+struct CheckpointHistory {
   Status failure;
   Version start;
   std::vector<DataSegment> segments;
@@ -39,54 +39,54 @@ struct PartLife {
 };
 
 // A worker that computes until version `last`. Its gradient is that of the version on which it computes, so
-// that a job which goes on is the same as one that never stopped. `at_version` runs before each step.
-inline PartLife live_to(
+// that a resumed job is the same as one that never stopped. `at_version` runs before each step.
+inline CheckpointHistory run_worker_to(
     LoopbackCluster& cluster, std::uint32_t rank, std::uint64_t last, End end = End::kLeaves,
     const client::WorkerPart& part = usual_part(),
     const std::function<void(std::uint64_t)>& at_version = [](std::uint64_t) {}) {
-  PartLife life;
+  CheckpointHistory history;
   const auto layout = small_layout();
   auto client = client::WorkerClient::join(cluster.worker_options(rank), cluster.connector(), layout,
                                            initial_weights(layout), part);
   if (!client) {
-    life.failure = client.status();
-    return life;
+    history.failure = client.status();
+    return history;
   }
   auto& worker = **client;
   const auto buffers = [&](std::uint64_t version) {
     return std::vector<float>(part.buffers.size(), statistic(rank, version));
   };
   auto update = worker.pull();
-  life.start = worker.start();
-  life.segments = worker.segments();
-  life.initial_buffers = worker.initial_buffers();
+  history.start = worker.start();
+  history.segments = worker.segments();
+  history.initial_buffers = worker.initial_buffers();
   while (update && !update->stop && update->version.value < last) {
     at_version(update->version.value);
     for (std::size_t i = 0; i < layout.size(); ++i)
       worker.gradients()[i] = gradient(rank, update->version.value, i);
     update = worker.push_pull({32, 1.0f, 0.001});
     if (!update) break;
-    life.seen[update->version.value].assign(worker.weights().begin(), worker.weights().end());
+    history.seen[update->version.value].assign(worker.weights().begin(), worker.weights().end());
     if (update->buffers) worker.send_buffers(buffers(update->version.value));
   }
-  life.failure = update.status();
-  if (!update || end == End::kDies) return life;
+  history.failure = update.status();
+  if (!update || end == End::kIsKilled) return history;
   if (part.buffers.size() > 0) worker.send_buffers(buffers(update->version.value));
   worker.leave();
-  return life;
+  return history;
 }
 
-inline std::vector<PartLife> live_all_to(
+inline std::vector<CheckpointHistory> run_workers_to(
     LoopbackCluster& cluster, std::uint32_t workers, std::uint64_t last, End end = End::kLeaves,
     const client::WorkerPart& part = usual_part(),
     const std::function<void(std::uint64_t)>& at_version = [](std::uint64_t) {}) {
-  std::vector<PartLife> lives(workers);
+  std::vector<CheckpointHistory> histories(workers);
   std::vector<std::thread> threads;
   for (std::uint32_t r = 0; r < workers; ++r)
-    threads.emplace_back([&, r] { lives[r] = live_to(cluster, r, last, end, part, at_version); });
+    threads.emplace_back([&, r] { histories[r] = run_worker_to(cluster, r, last, end, part, at_version); });
   for (auto& t : threads) t.join();
-  for (const auto& life : lives) EXPECT_TRUE(life.failure) << life.failure.message();
-  return lives;
+  for (const auto& history : histories) EXPECT_TRUE(history.failure) << history.failure.message();
+  return histories;
 }
 
 // SGD with momentum in double: what weights and momentum are after so many updates.

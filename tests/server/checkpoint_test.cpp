@@ -1,4 +1,4 @@
-// Whole jobs that write checkpoints and go on from them, against plain arithmetic.
+// Whole jobs that write checkpoints and resume from them, against plain arithmetic.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -37,7 +37,7 @@ INSTANTIATE_TEST_SUITE_P(Jobs, Saving,
                            return param.param.strategy + std::to_string(param.param.servers);
                          });
 
-// Waits with the workers of a job until something is true of its servers: writing is nobody's hurry.
+// Waits with the workers of a job until something is true of its servers: they write at low priority.
 class Watch {
  public:
   explicit Watch(LoopbackCluster& cluster)
@@ -56,7 +56,7 @@ class Watch {
   void until_written(std::uint64_t version) {
     until([&](const auto& report) { return report.checkpoint.value >= version; });
   }
-  // A job does not end while somebody looks.
+  // A job does not end while an observer is connected.
   void end() { (*observer_).reset(); }
 
  private:
@@ -64,15 +64,16 @@ class Watch {
   Result<std::unique_ptr<client::Observer>> observer_;
 };
 
-TEST_P(Saving, HoldsWhatPlainArithmeticHasAtItsVersionWhileTrainingGoesOn) {
+TEST_P(Saving, HoldsWhatPlainArithmeticHasAtItsVersionWhileTrainingContinues) {
   const auto& c = GetParam();
   const TemporaryFolder run;
   LoopbackCluster cluster(c.share_memory, saving(job(c.workers, c.servers, c.strategy), run.path(), 5));
   Watch watch(cluster);
-  const auto lives = live_all_to(cluster, c.workers, 23, End::kLeaves, usual_part(), [&](std::uint64_t v) {
-    if (v == 8) watch.until_written(5);
-    if (v == 16) watch.until_written(10);
-  });
+  const auto histories =
+      run_workers_to(cluster, c.workers, 23, End::kLeaves, usual_part(), [&](std::uint64_t v) {
+        if (v == 8) watch.until_written(5);
+        if (v == 16) watch.until_written(10);
+      });
   watch.end();
   EXPECT_EQ(cluster.outcome(), Server::Outcome::kFinished);
   EXPECT_EQ(cluster.report().checkpoint.value, 23u);
@@ -88,7 +89,7 @@ TEST_P(Saving, HoldsWhatPlainArithmeticHasAtItsVersionWhileTrainingGoesOn) {
     EXPECT_EQ(s.manifest.version, entry.version);
     expect_is_arithmetic(s, c.workers);
     // The very bits that the workers had.
-    EXPECT_EQ(without_gaps(lives[0].seen.at(version)), s.weights);
+    EXPECT_EQ(without_gaps(histories[0].seen.at(version)), s.weights);
     EXPECT_EQ(s.manifest.strategy, c.strategy);
     EXPECT_EQ(s.manifest.optimizer, "sgd");
     EXPECT_THAT(s.manifest.state, ElementsAre("momentum_buffer"));
@@ -109,37 +110,37 @@ TEST_P(Saving, HoldsWhatPlainArithmeticHasAtItsVersionWhileTrainingGoesOn) {
             (nlohmann::json{{"version", 23}, {"why", "finished"}}));
 }
 
-// ---- going on ----
+// ---- resuming ----
 
 struct Move {
   std::uint32_t from, to;  // servers
 };
 
-class GoingOn : public ::testing::TestWithParam<Move> {};
-INSTANTIATE_TEST_SUITE_P(Servers, GoingOn,
+class Resuming : public ::testing::TestWithParam<Move> {};
+INSTANTIATE_TEST_SUITE_P(Servers, Resuming,
                          ::testing::Values(Move{1, 1}, Move{2, 2}, Move{3, 3}, Move{1, 3}, Move{3, 1},
                                            Move{2, 3}),
                          [](const auto& param) {
                            return std::to_string(param.param.from) + "To" + std::to_string(param.param.to);
                          });
 
-TEST_P(GoingOn, EndsWithTheBitsOfAJobThatNeverStopped) {
+TEST_P(Resuming, EndsWithTheBitsOfAJobThatNeverStopped) {
   for (const char* strategy : {"sync", "async"}) {
     const auto workers = strategy == std::string("sync") ? 2u : 1u;
     const TemporaryFolder through, first, second;
     LoopbackCluster whole(true, saving(job(workers, 1, strategy), through.path()));
-    live_all_to(whole, workers, 30);
+    run_workers_to(whole, workers, 30);
     ASSERT_EQ(whole.outcome(), Server::Outcome::kFinished);
 
     LoopbackCluster begins(true, saving(job(workers, GetParam().from, strategy), first.path()));
-    live_all_to(begins, workers, 17);
+    run_workers_to(begins, workers, 17);
     ASSERT_EQ(begins.outcome(), Server::Outcome::kFinished);
     const auto folder = checkpoint::folder_of(first.path(), {17});
-    LoopbackCluster goes_on(false,
-                            going_on(saving(job(workers, GetParam().to, strategy), second.path()), folder));
-    const auto lives = live_all_to(goes_on, workers, 30);
-    ASSERT_EQ(goes_on.outcome(), Server::Outcome::kFinished);
-    EXPECT_EQ(goes_on.report().version.value, 30u);
+    LoopbackCluster resumed(false,
+                            resuming(saving(job(workers, GetParam().to, strategy), second.path()), folder));
+    const auto histories = run_workers_to(resumed, workers, 30);
+    ASSERT_EQ(resumed.outcome(), Server::Outcome::kFinished);
+    EXPECT_EQ(resumed.report().version.value, 30u);
 
     const auto a = saved(checkpoint::folder_of(through.path(), {30}));
     const auto b = saved(checkpoint::folder_of(second.path(), {30}));
@@ -149,28 +150,28 @@ TEST_P(GoingOn, EndsWithTheBitsOfAJobThatNeverStopped) {
     EXPECT_EQ(a.manifest.trained_samples, b.manifest.trained_samples);
     const std::vector<std::uint64_t> before(workers, 17), after(workers, 13);
     EXPECT_EQ(b.manifest.segments, (std::vector<DataSegment>{{32, before}, {32, after}}));
-    for (const auto& life : lives) {
-      EXPECT_EQ(life.start.value, 17u);
-      EXPECT_EQ(life.segments, (std::vector<DataSegment>{{32, before}}));
-      ASSERT_EQ(life.initial_buffers.size(), usual_part().buffers.size());
-      EXPECT_FLOAT_EQ(life.initial_buffers[0], workers == 2 ? 167 : 117);  // 100 (and 200), + 17
+    for (const auto& history : histories) {
+      EXPECT_EQ(history.start.value, 17u);
+      EXPECT_EQ(history.segments, (std::vector<DataSegment>{{32, before}}));
+      ASSERT_EQ(history.initial_buffers.size(), usual_part().buffers.size());
+      EXPECT_FLOAT_EQ(history.initial_buffers[0], workers == 2 ? 167 : 117);  // 100 (and 200), + 17
     }
   }
 }
 
-TEST(GoingOnFrom, ACheckpointThatWasWrittenOnTheWay) {
+TEST(ResumingFrom, ACheckpointThatWasWrittenOnTheWay) {
   const TemporaryFolder run, second;
   LoopbackCluster begins(true, saving(job(2, 2, "sync"), run.path(), 5));
   Watch watch(begins);
-  live_all_to(begins, 2, 9, End::kLeaves, usual_part(), [&](std::uint64_t v) {
+  run_workers_to(begins, 2, 9, End::kLeaves, usual_part(), [&](std::uint64_t v) {
     if (v == 7) watch.until_written(5);
   });
   watch.end();
   ASSERT_EQ(begins.outcome(), Server::Outcome::kFinished);
-  LoopbackCluster goes_on(
-      true, going_on(saving(job(2, 1, "sync"), second.path()), checkpoint::folder_of(run.path(), {5})));
-  live_all_to(goes_on, 2, 9);
-  ASSERT_EQ(goes_on.outcome(), Server::Outcome::kFinished);
+  LoopbackCluster resumed(
+      true, resuming(saving(job(2, 1, "sync"), second.path()), checkpoint::folder_of(run.path(), {5})));
+  run_workers_to(resumed, 2, 9);
+  ASSERT_EQ(resumed.outcome(), Server::Outcome::kFinished);
   const auto a = saved(checkpoint::folder_of(run.path(), {9}));
   const auto b = saved(checkpoint::folder_of(second.path(), {9}));
   EXPECT_EQ(a.weights, b.weights);
@@ -178,29 +179,29 @@ TEST(GoingOnFrom, ACheckpointThatWasWrittenOnTheWay) {
 }
 
 // Nothing was trained: there is nothing to keep, and nothing is overwritten.
-TEST(GoingOnFrom, AFinishedRunWritesNothing) {
+TEST(ResumingFrom, AFinishedRunWritesNothing) {
   const TemporaryFolder run;
   LoopbackCluster begins(true, saving(job(1, 1, "sync"), run.path()));
-  live_all_to(begins, 1, 4);
+  run_workers_to(begins, 1, 4);
   ASSERT_EQ(begins.outcome(), Server::Outcome::kFinished);
   const auto folder = checkpoint::folder_of(run.path(), {4});
   const auto before = fs::last_write_time(folder / "manifest.json");
-  auto options = going_on(saving(job(1, 1, "sync"), run.path()), folder);
+  auto options = resuming(saving(job(1, 1, "sync"), run.path()), folder);
   options.job.max_steps = 4;
-  LoopbackCluster goes_on(true, options);
-  const auto lives = live_all_to(goes_on, 1, 9);
-  EXPECT_TRUE(lives[0].seen.empty());
-  EXPECT_EQ(goes_on.outcome(), Server::Outcome::kFinished);
+  LoopbackCluster resumed(true, options);
+  const auto histories = run_workers_to(resumed, 1, 9);
+  EXPECT_TRUE(histories[0].seen.empty());
+  EXPECT_EQ(resumed.outcome(), Server::Outcome::kFinished);
   EXPECT_EQ(checkpoint::list(run.path()).size(), 1u);
   EXPECT_EQ(fs::last_write_time(folder / "manifest.json"), before);
 }
 
-TEST(GoingOnFrom, ACheckpointOfAnotherOptimizerIsRefusedInOneLine) {
+TEST(ResumingFrom, ACheckpointOfAnotherOptimizerIsRefusedInOneLine) {
   const TemporaryFolder run;
   LoopbackCluster begins(true, saving(job(1, 1, "sync"), run.path()));
-  live_all_to(begins, 1, 2);
+  run_workers_to(begins, 1, 2);
   ASSERT_EQ(begins.outcome(), Server::Outcome::kFinished);
-  auto options = going_on(job(1, 1, "sync"), checkpoint::folder_of(run.path(), {2}));
+  auto options = resuming(job(1, 1, "sync"), checkpoint::folder_of(run.path(), {2}));
   options.optimizer = optimizer::defaults(optimizer::Kind::kAdam);
   transport::EventLoop loop;
   EXPECT_THAT([&] { Server(loop, options, silent_log()); },
@@ -208,28 +209,28 @@ TEST(GoingOnFrom, ACheckpointOfAnotherOptimizerIsRefusedInOneLine) {
                   AllOf(HasSubstr("step-00000002"), HasSubstr("sgd"), HasSubstr("adam"))));
 }
 
-TEST(GoingOnFrom, AServerWhosePartIsDamagedEndsTheJob) {
+TEST(ResumingFrom, AServerWhosePartIsDamagedEndsTheJob) {
   const TemporaryFolder run;
   LoopbackCluster begins(true, saving(job(1, 2, "sync"), run.path()));
-  live_all_to(begins, 1, 2);
+  run_workers_to(begins, 1, 2);
   ASSERT_EQ(begins.outcome(), Server::Outcome::kFinished);
   const auto folder = checkpoint::folder_of(run.path(), {2});
   auto bytes = contents(folder / "optimizer-2-of-2.safetensors");
   bytes.back() ^= 1;
   write_file(folder / "optimizer-2-of-2.safetensors", bytes);
-  LoopbackCluster goes_on(true, going_on(job(1, 2, "sync"), folder));
-  EXPECT_EQ(goes_on.outcome(1), Server::Outcome::kCheckpointUnreadable);
-  EXPECT_EQ(goes_on.outcome(0), Server::Outcome::kFollowerLost);
+  LoopbackCluster resumed(true, resuming(job(1, 2, "sync"), folder));
+  EXPECT_EQ(resumed.outcome(1), Server::Outcome::kCheckpointUnreadable);
+  EXPECT_EQ(resumed.outcome(0), Server::Outcome::kFollowerLost);
 }
 
 // ---- what goes wrong ----
 
-TEST(SavingFails, WhereTheFolderIsAFileAndTrainingGoesOn) {
+TEST(SavingFails, WhereTheFolderIsAFileAndTrainingContinues) {
   for (const std::uint32_t servers : {1u, 2u}) {
     const TemporaryFolder run;
     write_file(run / "checkpoints", "in the way");
     LoopbackCluster cluster(true, saving(job(2, servers, "sync"), run.path(), 3));
-    live_all_to(cluster, 2, 10);
+    run_workers_to(cluster, 2, 10);
     EXPECT_EQ(cluster.outcome(), Server::Outcome::kFinished);
     EXPECT_EQ(cluster.report().version.value, 10u);
     EXPECT_EQ(cluster.report().checkpoint.value, 0u);
@@ -247,7 +248,7 @@ TEST(SavingFails, AtOneServerAndTheNextSucceeds) {
   Watch watch(cluster);
   std::atomic<bool> looked = false;
   std::string error;
-  live_all_to(cluster, 2, 9, End::kLeaves, usual_part(), [&](std::uint64_t v) {
+  run_workers_to(cluster, 2, 9, End::kLeaves, usual_part(), [&](std::uint64_t v) {
     if (v != 7 || looked.exchange(true)) return;
     error = watch.until([](const auto& report) { return !report.checkpoint_error.empty(); }).checkpoint_error;
   });
@@ -267,7 +268,7 @@ TEST(Losing, AllWorkersLeavesACheckpoint) {
     auto options = saving(job(2, servers, "sync"), run.path());
     options.members.reconnect = std::chrono::milliseconds(100);
     LoopbackCluster cluster(true, options);
-    live_all_to(cluster, 2, 6, End::kDies);
+    run_workers_to(cluster, 2, 6, End::kIsKilled);
     EXPECT_EQ(cluster.outcome(), Server::Outcome::kAllWorkersLost);
     const auto version = cluster.report().version.value;
     EXPECT_EQ(version, 6u);
@@ -276,15 +277,15 @@ TEST(Losing, AllWorkersLeavesACheckpoint) {
   }
 }
 
-// A lost worker's steps stand still, the other's go on: so says the data's segment.
+// The data's segment counts no more steps of the lost worker, and those of the other.
 TEST(Losing, OneWorkerShowsInTheWayThroughTheData) {
   const TemporaryFolder run;
   auto options = saving(job(2, 1, "sync"), run.path());
   options.members.reconnect = std::chrono::milliseconds(100);
   LoopbackCluster cluster(true, options);
-  PartLife stays, dies;
-  std::thread other([&] { dies = live_to(cluster, 1, 3, End::kDies); });
-  stays = live_to(cluster, 0, 8);
+  CheckpointHistory stays, dies;
+  std::thread other([&] { dies = run_worker_to(cluster, 1, 3, End::kIsKilled); });
+  stays = run_worker_to(cluster, 0, 8);
   other.join();
   EXPECT_EQ(cluster.outcome(), Server::Outcome::kFinished);
   const auto manifest = checkpoint::read_manifest(checkpoint::folder_of(run.path(), {8}));

@@ -130,7 +130,7 @@ TEST(GroupOrders, OfAsyncBesideBatch) {
   EXPECT_EQ(play.lose(2), (Texts{"apply 1/1 at 4: 1#1", "deliver 1 v4 in 4"})) << "one is enough of one";
 }
 
-// A worker that joins late, or is slower than all, holds up those who run ahead in the group of ssp alone.
+// A worker that joins late, or is slower than all, holds up faster workers in the group of ssp alone.
 TEST(GroupOrders, OfAsyncBesideSsp) {
   Play play("default=async,x=ssp:1");
   play.begin();
@@ -227,7 +227,7 @@ TEST(GroupOrders, OfTheSameStrategyAreThoseOfOne) {
   EXPECT_EQ(two.coordinator().versions(), (std::vector<Version>{{2}, {2}}));
 }
 
-// ---- going on ----
+// ---- resuming ----
 
 TEST(GroupMarks, SayWhatEachGroupHas) {
   Play play("default=async,x=sync");
@@ -240,7 +240,7 @@ TEST(GroupMarks, SayWhatEachGroupHas) {
                 {{0}, {100}, {1}, 0}, {{0}, {100}, {1}, 1}, {{1}, {200}, {1}, 0}, {{1}, {200}, {1}, 1}}));
 }
 
-TEST(GroupMarks, LetAPushComeAgainForThoseWhoLackIt) {
+TEST(GroupMarks, LetAPushComeAgainForTheGroupsThatLackIt) {
   Play play("default=async,x=sync");
   play.coordinator().resume(
       {{7}, {3}}, {{{0}, {100}, {5}, 0}, {{0}, {100}, {4}, 1}, {{1}, {200}, {4}, 0}, {{1}, {200}, {4}, 1}});
@@ -252,7 +252,7 @@ TEST(GroupMarks, LetAPushComeAgainForThoseWhoLackIt) {
   EXPECT_EQ(play.coordinator().versions(), (std::vector<Version>{{9}, {4}}));
 }
 
-TEST(GroupMarks, AreNotThoseOfAnotherLife) {
+TEST(GroupMarks, AreNotThoseOfAnotherIncarnation) {
   Play play("default=async,x=async", 1);
   play.coordinator().resume({{7}, {3}}, {{{0}, {55}, {5}, 0}, {{0}, {55}, {5}, 1}});
   play.begin();
@@ -315,9 +315,9 @@ std::string spelling(const Script& s) {
 }
 
 // Plays a script. Clocks, versions and what has become of each push are kept here, from the orders alone.
-class Life {
+class WorkerHistory {
  public:
-  explicit Life(const Script& script)
+  explicit WorkerHistory(const Script& script)
       : script_(script),
         random_(script.seed),
         coordinator_({spelling(script), script.workers, 1, script.max_steps}),
@@ -395,7 +395,7 @@ class Life {
                              kNow));
     take();
   }
-  // Sequences begin anew with each life.
+  // Sequences begin anew with each history.
   PushKey key(std::uint32_t w, std::uint64_t sequence) const {
     return {w, incarnations_.at(w) * 1'000'000 + sequence};
   }
@@ -480,7 +480,7 @@ class Life {
 RC_GTEST_PROP(GroupsProperty, SettleEveryPushOnceInEachGroupAndLetNobodyWaitForEver, ()) {
   const auto script = any_script();
   RC_LOG() << spelling(script) << ", " << script.workers << " workers\n";
-  Life(script).play();
+  WorkerHistory(script).play();
 }
 
 }  // namespace

@@ -193,7 +193,7 @@ TEST(Servers, AreAsManyAsTheJobHas) {
               HasSubstr("all are here"));
 }
 
-TEST(Stop, AnswersThoseWhoWaitAndMakesNoMoreUpdates) {
+TEST(Stop, AnswersWaitingWorkersAndMakesNoMoreUpdates) {
   Events job({"sync", 2, 1});
   (void)job.join(0);
   (void)job.join(1);

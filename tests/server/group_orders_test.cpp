@@ -48,7 +48,7 @@ class OneOrder final : public cluster::Channel::Events {
   std::unique_ptr<transport::Listener> listener_;
 };
 
-// What a follower says of its leader after one order; empty where it goes on, to the end of the job.
+// What a follower says of its leader after one order; empty where it continues to the end of the job.
 std::string complaint(const wire::Message& order) {
   transport::EventLoop loop;
   transport::loopback::Network network(false);

@@ -1,4 +1,4 @@
-// Groups of tensors in jobs that write checkpoints and go on from them.
+// Groups of tensors in jobs that write checkpoints and resume from them.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ using testing::RawPeer;
 using testing::TemporaryFolder;
 using namespace testing::play;
 
-// A worker, spoken by hand. All hand in the same gradient, so that it does not matter who came first.
+// A worker, spoken by hand. All push the same gradient, so that their order does not matter.
 class RawWorker {
  public:
   RawWorker(LoopbackCluster& cluster, std::uint32_t rank, std::uint64_t incarnation)
@@ -93,7 +93,7 @@ Reference begun(const std::filesystem::path& run) {
   return reference;
 }
 
-TEST(GroupsThatGoOn, HaveTheVersionsAndMarksTheyHad) {
+TEST(ResumedGroups, HaveTheVersionsAndMarksTheyHad) {
   const TemporaryFolder run;
   auto reference = begun(run.path());
   const auto folder = checkpoint::folder_of(run.path(), {3});
@@ -105,9 +105,9 @@ TEST(GroupsThatGoOn, HaveTheVersionsAndMarksTheyHad) {
                 {{0}, {42}, {2}, 0}, {{0}, {42}, {1}, 1}, {{1}, {43}, {1}, 0}, {{1}, {43}, {1}, 1}}));
 
   // It never heard an answer: the push comes again, for group b alone, and is answered with the other's.
-  auto options = going_on(saving(patient(2, 1, kGroups), run.path()), folder);
-  LoopbackCluster goes_on(false, options);
-  RawWorker first(goes_on, 0, 42), second(goes_on, 1, 43);
+  auto options = resuming(saving(patient(2, 1, kGroups), run.path()), folder);
+  LoopbackCluster resumed(false, options);
+  RawWorker first(resumed, 0, 42), second(resumed, 1, 43);
   first.pull(100);
   second.pull(100);
   ASSERT_TRUE(first.answer());
@@ -123,8 +123,8 @@ TEST(GroupsThatGoOn, HaveTheVersionsAndMarksTheyHad) {
   reference.update(true);
   first.leave();
   second.leave();
-  EXPECT_EQ(goes_on.outcome(), Server::Outcome::kFinished);
-  expect_near(without_gaps(goes_on.weights()), without_gaps(reference.w));
+  EXPECT_EQ(resumed.outcome(), Server::Outcome::kFinished);
+  expect_near(without_gaps(resumed.weights()), without_gaps(reference.w));
   const auto end = checkpoint::read_manifest(checkpoint::folder_of(run.path(), {4}));
   EXPECT_EQ(end.groups, (std::vector<GroupVersion>{{"default", {4}}, {"b", {2}}}));
   EXPECT_EQ(end.marks,
@@ -132,15 +132,15 @@ TEST(GroupsThatGoOn, HaveTheVersionsAndMarksTheyHad) {
                 {{0}, {42}, {2}, 0}, {{0}, {42}, {2}, 1}, {{1}, {43}, {2}, 0}, {{1}, {43}, {2}, 1}}));
 }
 
-TEST(GroupsThatGoOn, AsOthersBeginWithTheJobsVersion) {
+TEST(ResumedGroups, AsOthersBeginWithTheJobsVersion) {
   const TemporaryFolder run;
   (void)begun(run.path());
   const auto folder = checkpoint::folder_of(run.path(), {3});
   for (const char* strategy : {"default=async,c=async", "default=async,b=async,c=sync", "async"}) {
     SCOPED_TRACE(strategy);
     const TemporaryFolder next;
-    LoopbackCluster goes_on(false, going_on(saving(patient(1, 1, strategy), next.path()), folder));
-    RawWorker worker(goes_on, 0, 50);
+    LoopbackCluster resumed(false, resuming(saving(patient(1, 1, strategy), next.path()), folder));
+    RawWorker worker(resumed, 0, 50);
     worker.pull(100);
     ASSERT_TRUE(worker.answer());
     worker.push(1, 3);
@@ -148,7 +148,7 @@ TEST(GroupsThatGoOn, AsOthersBeginWithTheJobsVersion) {
     ASSERT_TRUE(answer);
     EXPECT_EQ(answer->applied.value, 4u);
     worker.leave();
-    EXPECT_EQ(goes_on.outcome(), Server::Outcome::kFinished);
+    EXPECT_EQ(resumed.outcome(), Server::Outcome::kFinished);
     const auto end = checkpoint::read_manifest(checkpoint::folder_of(next.path(), {4}));
     for (const auto& group : end.groups) EXPECT_EQ(group.version.value, 4u) << group.group;
     EXPECT_EQ(end.groups.empty(), std::string(strategy) == "async");
@@ -156,20 +156,20 @@ TEST(GroupsThatGoOn, AsOthersBeginWithTheJobsVersion) {
 }
 
 // Workers and servers of the usual kind, on two servers: the same as if it had never stopped.
-TEST(GroupsThatGoOn, OnTwoServersAreAsIfTheyHadNeverStopped) {
+TEST(ResumedGroups, OnTwoServersAreAsIfTheyHadNeverStopped) {
   for (const bool shared : {true, false}) {
     const TemporaryFolder run;
     const auto options = job(1, 2, "default=sync,c=async");
     LoopbackCluster begins(shared, saving(options, run.path()));
-    live_all_to(begins, 1, 3);
+    run_workers_to(begins, 1, 3);
     ASSERT_EQ(begins.outcome(), Server::Outcome::kFinished);
     const auto folder = checkpoint::folder_of(run.path(), {3});
     EXPECT_EQ(checkpoint::read_manifest(folder).groups,
               (std::vector<GroupVersion>{{"default", {3}}, {"c", {3}}}));
-    LoopbackCluster goes_on(shared, going_on(options, folder));
-    live_all_to(goes_on, 1, 6);
-    ASSERT_EQ(goes_on.outcome(), Server::Outcome::kFinished);
-    expect_near(without_gaps(goes_on.weights()), without_gaps(arithmetic(1, 6).weights));
+    LoopbackCluster resumed(shared, resuming(options, folder));
+    run_workers_to(resumed, 1, 6);
+    ASSERT_EQ(resumed.outcome(), Server::Outcome::kFinished);
+    expect_near(without_gaps(resumed.weights()), without_gaps(arithmetic(1, 6).weights));
   }
 }
 

@@ -194,7 +194,7 @@ INSTANTIATE_TEST_SUITE_P(With, GroupRules,
                                   std::to_string(std::get<2>(param.param));
                          });
 
-// Who comes when, in one round.
+// In which order workers push, in one round.
 std::vector<std::uint32_t> order(std::uint32_t round) {
   const std::vector<std::uint32_t> orders[] = {{0, 1, 2}, {2, 0, 1}, {1, 0, 2}, {2, 1, 0}};
   return orders[round % 4];

@@ -1,4 +1,4 @@
-// Who does not know the token gets nowhere, on either side.
+// A peer that does not know the token is not trusted, on either side.
 
 #include "capstan/cluster/handshake.h"
 
@@ -108,7 +108,7 @@ TEST(Handshake, AProofOfAnotherSessionIsWorthless) {
   EXPECT_FALSE(later.check(trusted));
 }
 
-// Who knows no token might let an honest server make the proof for him.
+// A peer without the token might let an honest server make the proof for it.
 TEST(Handshake, AServersProofIsNoClientsProof) {
   const auto token = Token::generate();
   const ServerHandshake server(token);

@@ -48,10 +48,10 @@ TEST_P(Job, TheSameJobTwiceGivesTheSameBits) {
 TEST_P(Job, DampedAsyncEqualsPlainArithmetic) {
   for (const std::uint32_t servers : {1u, 2u}) {
     LoopbackCluster cluster(GetParam(), job(3, servers, "async:damped"));
-    const auto lives = live_all(cluster, 3, 20);
+    const auto histories = run_workers(cluster, 3, 20);
     EXPECT_EQ(cluster.outcome(), server::Server::Outcome::kFinished);
     EXPECT_GT(cluster.report().staleness_max, 0u);
-    expect_near(cluster.weights(), replay(lives, true));
+    expect_near(cluster.weights(), replay(histories, true));
   }
 }
 

@@ -32,13 +32,13 @@ TEST_P(Limits, AJobEndsAtExactlyItsLastStep) {
     auto options = job(3, servers, strategy());
     options.job.max_steps = 7;
     LoopbackCluster cluster(share_memory(), options);
-    const auto lives = live_all(cluster, 3, 1000);
+    const auto histories = run_workers(cluster, 3, 1000);
     EXPECT_EQ(cluster.outcome(), Server::Outcome::kFinished);
     EXPECT_EQ(cluster.report().version.value, 7u);
     const std::uint64_t per_update = strategy() == "sync" ? 3 : strategy() == "async" ? 1 : 2;
-    EXPECT_EQ(applied_pushes(lives), 7 * per_update);
-    for (const auto& life : lives) EXPECT_TRUE(life.stopped);
-    expect_near(cluster.weights(), replay(lives));
+    EXPECT_EQ(applied_pushes(histories), 7 * per_update);
+    for (const auto& history : histories) EXPECT_TRUE(history.stopped);
+    expect_near(cluster.weights(), replay(histories));
   }
 }
 
@@ -53,7 +53,7 @@ TEST_P(Limits, AStopEndsTheJobAtTheNextStep) {
     }));
     (*observer)->stop("enough");
   });
-  const auto lives = live_all(cluster, 2, 1'000'000'000);
+  const auto histories = run_workers(cluster, 2, 1'000'000'000);
   stopper.join();
   const auto status = (*observer)->status();
   ASSERT_TRUE(status);
@@ -61,7 +61,7 @@ TEST_P(Limits, AStopEndsTheJobAtTheNextStep) {
   observer->reset();
   EXPECT_EQ(cluster.outcome(), Server::Outcome::kFinished);
   EXPECT_GE(cluster.report().version.value, 3u);
-  expect_near(cluster.weights(), replay(lives));
+  expect_near(cluster.weights(), replay(histories));
 }
 
 TEST_P(Limits, AStopBeforeTheFirstStepLeavesTheInitialWeights) {
@@ -70,10 +70,10 @@ TEST_P(Limits, AStopBeforeTheFirstStepLeavesTheInitialWeights) {
   ASSERT_TRUE(observer);
   (*observer)->stop("never mind");
   ASSERT_TRUE((*observer)->status());  // so that the stop has arrived
-  for (const auto& life : live_all(cluster, 2, 10)) {
-    EXPECT_TRUE(life.stopped);
-    EXPECT_TRUE(life.applied.empty());
-    EXPECT_EQ(life.weights, initial_weights(small_layout()));
+  for (const auto& history : run_workers(cluster, 2, 10)) {
+    EXPECT_TRUE(history.stopped);
+    EXPECT_TRUE(history.applied.empty());
+    EXPECT_EQ(history.weights, initial_weights(small_layout()));
   }
 }
 
@@ -82,18 +82,18 @@ TEST_P(Limits, ThePushesOfAStatusAddUp) {
   auto options = job(3, 1, strategy());
   options.job.loss_window = kWindow;
   LoopbackCluster cluster(share_memory(), options);
-  const auto lives = live_all(cluster, 3, 12);
+  const auto histories = run_workers(cluster, 3, 12);
   const auto& report = cluster.report();
   EXPECT_TRUE(report.started);
   EXPECT_TRUE(report.finished);
   std::uint64_t samples = 0, dropped = 0;
   double in_window = 0, weighted_losses = 0;
-  for (const auto& life : lives) {
+  for (const auto& history : histories) {
     std::uint64_t all = 0;
     for (std::uint64_t step = 0; step < 12; ++step) {
-      const auto told = step_report(life.rank, step);
+      const auto told = step_report(history.rank, step);
       all += told.samples;
-      const auto version = life.applied.at(step);
+      const auto version = history.applied.at(step);
       dropped += version == 0;
       if (version == 0) continue;
       samples += told.samples;
@@ -101,9 +101,9 @@ TEST_P(Limits, ThePushesOfAStatusAddUp) {
       in_window += told.samples;
       weighted_losses += static_cast<double>(told.loss) * told.samples;
     }
-    EXPECT_EQ(report.workers[life.rank].steps.value, 12u);
-    EXPECT_EQ(report.workers[life.rank].samples, all);
-    EXPECT_NEAR(report.workers[life.rank].compute_seconds, 0.012, 1e-6);
+    EXPECT_EQ(report.workers[history.rank].steps.value, 12u);
+    EXPECT_EQ(report.workers[history.rank].samples, all);
+    EXPECT_NEAR(report.workers[history.rank].compute_seconds, 0.012, 1e-6);
   }
   EXPECT_GT(report.version.value, kWindow);
   EXPECT_EQ(report.samples, samples);
@@ -127,7 +127,7 @@ TEST(Observers, GetExactlyTheVersionTheyAskFor) {
         (*observer)->request_weights(small_layout(), {version});
         observers.push_back(std::move(*observer));
       }
-      live_all(cluster, 3, 15);
+      run_workers(cluster, 3, 15);
       std::size_t i = 0;
       for (std::uint64_t version : {0u, 1u, 7u, 8u, 15u}) {
         const auto snapshot = await_weights(*observers[i]);
@@ -146,7 +146,7 @@ TEST(Observers, GetTheLastVersionOfAJobThatEndsBefore) {
   auto observer = client::Observer::join(cluster.link_options(), cluster.connector());
   ASSERT_TRUE(observer);
   (*observer)->request_weights(small_layout(), {1000});
-  live_all(cluster, 2, 5);
+  run_workers(cluster, 2, 5);
   const auto snapshot = await_weights(**observer);
   ASSERT_TRUE(snapshot);
   EXPECT_EQ(snapshot->version.value, 5u);

@@ -1,4 +1,4 @@
-// Workers and servers that disappear: the others go on, and nobody hangs.
+// Workers and servers that disappear: the others continue, and none hangs.
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -44,18 +44,19 @@ server::ServerOptions impatient(const Case& c, std::uint32_t workers) {
 
 TEST_P(Loss, OfOneWorkerLetsTheOthersFinish) {
   LoopbackCluster cluster(GetParam().share_memory, impatient(GetParam(), 3));
-  std::vector<Life> lives(3);
+  std::vector<WorkerHistory> histories(3);
   std::vector<std::thread> threads;
   for (std::uint32_t r = 0; r < 3; ++r) {
     threads.emplace_back([&, r] {
-      lives[r] = live(cluster, cluster.connector(), r, r == 2 ? 4 : 12, r == 2 ? End::kDies : End::kLeaves);
+      histories[r] = run_worker(cluster, cluster.connector(), r, r == 2 ? 4 : 12,
+                                r == 2 ? End::kIsKilled : End::kLeaves);
     });
   }
   for (auto& t : threads) t.join();
   EXPECT_EQ(cluster.outcome(), Server::Outcome::kFinished);
-  for (const auto& life : lives) EXPECT_TRUE(life.failure) << life.failure.message();
-  EXPECT_EQ(applied_pushes(lives), 12u + 12 + 4);
-  expect_near(cluster.weights(), replay(lives));
+  for (const auto& history : histories) EXPECT_TRUE(history.failure) << history.failure.message();
+  EXPECT_EQ(applied_pushes(histories), 12u + 12 + 4);
+  expect_near(cluster.weights(), replay(histories));
   const auto& rows = cluster.report().workers;
   EXPECT_EQ(rows[0].state, WorkerState::kLeft);
   EXPECT_EQ(rows[1].state, WorkerState::kLeft);
@@ -66,14 +67,15 @@ TEST_P(Loss, OfOneWorkerLetsTheOthersFinish) {
 
 TEST_P(Loss, OfAllWorkersEndsTheJob) {
   LoopbackCluster cluster(GetParam().share_memory, impatient(GetParam(), 3));
-  std::vector<Life> lives(3);
+  std::vector<WorkerHistory> histories(3);
   std::vector<std::thread> threads;
   for (std::uint32_t r = 0; r < 3; ++r) {
-    threads.emplace_back([&, r] { lives[r] = live(cluster, cluster.connector(), r, 3, End::kDies); });
+    threads.emplace_back(
+        [&, r] { histories[r] = run_worker(cluster, cluster.connector(), r, 3, End::kIsKilled); });
   }
   for (auto& t : threads) t.join();
   EXPECT_EQ(cluster.outcome(), Server::Outcome::kAllWorkersLost);
-  expect_near(cluster.weights(), replay(lives));
+  expect_near(cluster.weights(), replay(histories));
 }
 
 TEST_P(Loss, OfAServerEndsTheWorkersWithAReason) {
@@ -81,12 +83,12 @@ TEST_P(Loss, OfAServerEndsTheWorkersWithAReason) {
     LoopbackCluster cluster(GetParam().share_memory, impatient(GetParam(), 3));
     auto observer = client::Observer::join(cluster.link_options(), cluster.connector());
     ASSERT_TRUE(observer) << observer.status().message();
-    std::vector<Life> lives(3);
+    std::vector<WorkerHistory> histories(3);
     std::vector<std::thread> threads;
     for (std::uint32_t r = 0; r < 3; ++r) {
       threads.emplace_back([&, r] {
-        lives[r] = live(cluster, cluster.connector(), r, 1'000'000'000, End::kLeaves,
-                        std::chrono::milliseconds(100));
+        histories[r] = run_worker(cluster, cluster.connector(), r, 1'000'000'000, End::kLeaves,
+                                  std::chrono::milliseconds(100));
       });
     }
     const bool trains = eventually([&] {
@@ -99,9 +101,9 @@ TEST_P(Loss, OfAServerEndsTheWorkersWithAReason) {
     EXPECT_TRUE(trains);
     // The others end with it, so with two servers a worker may miss either first.
     const auto reason = GetParam().servers == 1 ? "lost the server at 0: " : "lost the server at ";
-    for (const auto& life : lives) {
-      EXPECT_GE(life.applied.size(), 2u);
-      EXPECT_THAT(life.failure.message(), ::testing::StartsWith(reason));
+    for (const auto& history : histories) {
+      EXPECT_GE(history.applied.size(), 2u);
+      EXPECT_THAT(history.failure.message(), ::testing::StartsWith(reason));
     }
     if (killed > 0) {  // whichever the leader sees first: the follower gone, or the workers that gave up
       EXPECT_THAT(cluster.outcome(),
@@ -117,7 +119,7 @@ TEST_P(Loss, LeavesAPlaceForALateWorker) {
   LoopbackCluster cluster(GetParam().share_memory, impatient(GetParam(), 2));
   auto observer = client::Observer::join(cluster.link_options(), cluster.connector());
   ASSERT_TRUE(observer) << observer.status().message();
-  Life stays, dies, late;
+  WorkerHistory stays, dies, late;
   std::atomic<bool> is_noticed = false, finish = false;
   std::thread first([&] {
     const auto layout = small_layout();
@@ -135,14 +137,14 @@ TEST_P(Loss, LeavesAPlaceForALateWorker) {
     EXPECT_TRUE(update) << update.status().message();
     (*client)->leave();
   });
-  dies = live(cluster, cluster.connector(), 1, 3, End::kDies);
+  dies = run_worker(cluster, cluster.connector(), 1, 3, End::kIsKilled);
   EXPECT_TRUE(eventually([&] {
     const auto status = (*observer)->status();
     return status && status->workers[1].state == WorkerState::kLost;
   }));
   is_noticed = true;
   is_noticed.notify_all();
-  late = live(cluster, cluster.connector(), 1, 5);
+  late = run_worker(cluster, cluster.connector(), 1, 5);
   EXPECT_TRUE(late.failure) << late.failure.message();
   finish = true;
   first.join();

@@ -1,4 +1,4 @@
-// Who is connected, who is broken since when, and who is given up: on a clock of the test's own.
+// Which members are connected, broken or given up: on a clock of the test's own.
 
 #include "capstan/server/member_table.h"
 
@@ -39,10 +39,10 @@ class Client final : public cluster::Channel::Events {
   void on_end(cluster::Channel&, Status why) override { ended = std::move(why); }
 };
 
-// Connects, and says nothing.
-class Stranger final : public transport::Handler {
+// Connects, and sends nothing.
+class IdlePeer final : public transport::Handler {
  public:
-  explicit Stranger(std::unique_ptr<transport::Connection> connection) : connection_(std::move(connection)) {
+  explicit IdlePeer(std::unique_ptr<transport::Connection> connection) : connection_(std::move(connection)) {
     connection_->set_handler(this);
   }
   bool is_open() const { return connection_->is_open(); }
@@ -123,12 +123,12 @@ class Members : public ::testing::Test, private MemberTable::Events {
 
 TEST_F(Members, OnlyMembersArePassedOn) {
   start();
-  auto& stranger = connect();
-  stranger.channel.send(wire::Pull{});
+  auto& idle_peer = connect();
+  idle_peer.channel.send(wire::Pull{});
   connect(2).channel.send(wire::Pull{});
   time_.settle();
   EXPECT_THAT(messages_, ElementsAre("worker 2: Pull"));
-  ASSERT_TRUE(stranger.ended);
+  ASSERT_TRUE(idle_peer.ended);
 }
 
 TEST_F(Members, HeartbeatsKeepAMemberAndSilenceLosesIt) {
@@ -152,7 +152,7 @@ TEST_F(Members, AnObserverMayBeSilentForLonger) {
   EXPECT_THAT(lost_, ElementsAre("observer 0 #0"));
 }
 
-TEST_F(Members, APauseOfTheServerItselfLosesNobody) {
+TEST_F(Members, APauseOfTheServerItselfLosesNoMember) {
   start();
   auto& member = connect(0);
   time_.jump(10s);
@@ -162,8 +162,8 @@ TEST_F(Members, APauseOfTheServerItselfLosesNobody) {
   EXPECT_TRUE(lost_.empty());
 }
 
-// Counted from the opening: heartbeats do not buy a stranger more time.
-TEST_F(Members, WhoDoesNotJoinInTimeIsRefused) {
+// Counted from the opening: heartbeats give a peer that has not joined no more time.
+TEST_F(Members, APeerThatDoesNotJoinInTimeIsRefused) {
   start();
   auto& idle = connect();
   pass_with_heartbeats(4900ms, {&idle});
@@ -173,30 +173,30 @@ TEST_F(Members, WhoDoesNotJoinInTimeIsRefused) {
   EXPECT_EQ(idle.ended->message(), "no Join within 5 s");
 }
 
-TEST_F(Members, TooManyStrangersMakeRoomTheOldestUntrustedFirst) {
+TEST_F(Members, TooManyPeersThatHaveNotJoinedMakeRoomTheOldestUntrustedFirst) {
   start();
   auto& trusted = connect();
-  std::vector<std::unique_ptr<Stranger>> strangers;
+  std::vector<std::unique_ptr<IdlePeer>> idle_peers;
   const auto come = [&](int count) {
-    for (int i = 0; i < count; ++i) strangers.push_back(std::make_unique<Stranger>(connection()));
+    for (int i = 0; i < count; ++i) idle_peers.push_back(std::make_unique<IdlePeer>(connection()));
     time_.settle();
   };
   come(63);
   const auto open = [&] {
-    return std::ranges::count_if(strangers, [](const auto& s) { return s->is_open(); });
+    return std::ranges::count_if(idle_peers, [](const auto& s) { return s->is_open(); });
   };
   EXPECT_EQ(open(), 63);
   come(10);
   EXPECT_EQ(open(), 63) << "64 in all, with the trusted one";
-  for (int i = 0; i < 10; ++i) EXPECT_FALSE(strangers[i]->is_open()) << i;
+  for (int i = 0; i < 10; ++i) EXPECT_FALSE(idle_peers[i]->is_open()) << i;
   EXPECT_FALSE(trusted.ended) << "it connected first, but knows the token";
 }
 
 TEST_F(Members, AMemberNeverMakesRoom) {
   start();
   auto& member = connect(0);
-  std::vector<std::unique_ptr<Stranger>> strangers;
-  for (int i = 0; i < 100; ++i) strangers.push_back(std::make_unique<Stranger>(connection()));
+  std::vector<std::unique_ptr<IdlePeer>> idle_peers;
+  for (int i = 0; i < 100; ++i) idle_peers.push_back(std::make_unique<IdlePeer>(connection()));
   time_.settle();
   EXPECT_FALSE(member.ended);
 }

@@ -1,5 +1,5 @@
-// Who may take part: strangers, wrong models, wrong ranks and bad bytes end their own connection, and the
-// job goes on.
+// Which peers may join: wrong tokens, wrong models, wrong ranks and bad bytes end their own connection, and
+// the job continues.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@ using testing::LoopbackCluster;
 using testing::RawPeer;
 using namespace testing::play;
 
-void expect_job_goes_on(LoopbackCluster& cluster, std::uint32_t workers, std::uint64_t steps = 6) {
+void expect_job_continues(LoopbackCluster& cluster, std::uint32_t workers, std::uint64_t steps = 6) {
   for (const auto& weights : run(cluster, workers, steps)) expect_near(weights, reference(workers, steps));
   EXPECT_EQ(cluster.outcome(), Server::Outcome::kFinished);
   for (const auto& row : cluster.report().workers) EXPECT_EQ(row.state, wire::WorkerState::kLeft);
@@ -45,15 +45,15 @@ TEST(Membership, AWrongTokenIsRefused) {
   EXPECT_THAT(status.message(), HasSubstr("wrong job token"));
   const auto observer = client::Observer::join(options, cluster.connector());
   EXPECT_EQ(observer.status().code(), StatusCode::kRefused);
-  expect_job_goes_on(cluster, 2);
+  expect_job_continues(cluster, 2);
 }
 
 TEST(Membership, AnotherModelIsRefusedByTheTensorsName) {
   for (std::uint32_t servers : {1u, 2u}) {
     LoopbackCluster cluster(true, patient(2, servers));
     std::thread first(
-        [&] { expect_near(live(cluster, cluster.connector(), 0, 6).weights, reference(2, 6)); });
-    // Whoever comes first brings the layout; the other model has to come second.
+        [&] { expect_near(run_worker(cluster, cluster.connector(), 0, 6).weights, reference(2, 6)); });
+    // The first worker brings the layout; the other model has to come second.
     auto observer = client::Observer::join(cluster.link_options(), cluster.connector());
     ASSERT_TRUE(observer);
     ASSERT_TRUE(eventually([&] { return state_of(**observer, 0) == wire::WorkerState::kLive; }));
@@ -61,7 +61,7 @@ TEST(Membership, AnotherModelIsRefusedByTheTensorsName) {
     const auto status = join_error(cluster.worker_options(1), cluster.connector(), other);
     EXPECT_EQ(status.code(), StatusCode::kRefused);
     EXPECT_THAT(status.message(), HasSubstr("tensor b is 5 here and 6 there"));
-    expect_near(live(cluster, cluster.connector(), 1, 6).weights, reference(2, 6));
+    expect_near(run_worker(cluster, cluster.connector(), 1, 6).weights, reference(2, 6));
     first.join();
     observer->reset();
     EXPECT_EQ(cluster.outcome(), Server::Outcome::kFinished);
@@ -72,7 +72,7 @@ TEST(Membership, RanksThatDoNotExistAreRefused) {
   LoopbackCluster cluster(true, patient(2));
   const auto status = join_error(cluster.worker_options(2), cluster.connector(), small_layout());
   EXPECT_THAT(status.message(), HasSubstr("worker 2 does not exist: this job has 2 workers, from 0"));
-  expect_job_goes_on(cluster, 2);
+  expect_job_continues(cluster, 2);
 }
 
 TEST(Membership, ARankInUseIsRefused) {
@@ -95,13 +95,13 @@ TEST(Membership, WorkersWithoutARankGetTheLowestFreeOne) {
   EXPECT_FALSE(four.join(cluster.token(), worker_join({}, 4)));
 }
 
-TEST(Membership, WhoHasLeftMayNotComeBack) {
+TEST(Membership, AWorkerThatHasLeftMayNotJoinAgain) {
   LoopbackCluster cluster(true, patient(2, 1, "async"));
   RawPeer other(cluster.network(), "0");
   ASSERT_TRUE(other.join(cluster.token(), worker_join(1)));
   begin_job(other);
-  const auto life = live(cluster, cluster.connector(), 0, 2);
-  ASSERT_TRUE(life.failure) << life.failure.message();
+  const auto history = run_worker(cluster, cluster.connector(), 0, 2);
+  ASSERT_TRUE(history.failure) << history.failure.message();
   auto observer = client::Observer::join(cluster.link_options(), cluster.connector());
   ASSERT_TRUE(observer);
   ASSERT_TRUE(eventually([&] { return state_of(**observer, 0) == wire::WorkerState::kLeft; }));
@@ -136,7 +136,7 @@ TEST(Membership, ManyConnectionsThatDoNotJoinKeepNoWorkerOut) {
   expect_near(cluster.weights(), reference(1, 3));
 }
 
-TEST(Membership, BadBytesFromAStrangerEndHisConnectionOnly) {
+TEST(Membership, BadBytesFromAPeerThatHasNotJoinedEndItsConnectionOnly) {
   LoopbackCluster cluster(true, patient(2));
   const std::vector<std::vector<std::byte>> bad = {
       {},
@@ -161,10 +161,10 @@ TEST(Membership, BadBytesFromAStrangerEndHisConnectionOnly) {
   hello.protocol = 9;
   wrong_protocol.send(hello);
   EXPECT_THAT(wrong_protocol.wait_closed().value_or(""), HasSubstr("protocol 5 here and 9 there"));
-  expect_job_goes_on(cluster, 2);
+  expect_job_continues(cluster, 2);
 }
 
-TEST(Membership, BadBytesFromAMemberEndHisConnectionOnly) {
+TEST(Membership, BadBytesFromAMemberEndItsConnectionOnly) {
   LoopbackCluster cluster(true, patient(2));
   auto truncated = wire::encode(wire::Push{});
   truncated.pop_back();
@@ -181,7 +181,7 @@ TEST(Membership, BadBytesFromAMemberEndHisConnectionOnly) {
     peer.send_bytes(bytes);
     EXPECT_TRUE(peer.wait_closed()) << "message " << static_cast<int>(bytes[0]);
   }
-  expect_job_goes_on(cluster, 2);
+  expect_job_continues(cluster, 2);
 }
 
 // The silent worker was asked for the initial weights, too: the other one is asked instead.
@@ -218,11 +218,11 @@ TEST(Membership, AnotherIsAskedWhenTheInitialiserIsLost) {
       peer.send(wire::Pull{});
       ASSERT_TRUE(peer.next<wire::SendWeights>());
     }
-    const auto life = live(cluster, cluster.connector(), 1, 5);
-    EXPECT_TRUE(life.failure) << life.failure.message();
+    const auto history = run_worker(cluster, cluster.connector(), 1, 5);
+    EXPECT_TRUE(history.failure) << history.failure.message();
     EXPECT_EQ(cluster.outcome(), Server::Outcome::kFinished);
-    EXPECT_EQ(life.applied.size(), 5u);
-    expect_near(cluster.weights(), replay({{}, life}));
+    EXPECT_EQ(history.applied.size(), 5u);
+    expect_near(cluster.weights(), replay({{}, history}));
   }
 }
 
@@ -277,7 +277,7 @@ TEST(Membership, InitialWeightsComeFromWorkersOnly) {
   peer.send(wire::Pull{1, {}});
   peer.send(wire::Initialize{});
   EXPECT_TRUE(peer.wait_closed());
-  expect_job_goes_on(cluster, 2);
+  expect_job_continues(cluster, 2);
 }
 
 // "Not yet" is no refusal: the connection just ends, so that the client tries again.
@@ -304,8 +304,8 @@ TEST(Membership, AnObserverMayReportADeadWorker) {
   auto observer = client::Observer::join(cluster.link_options(), cluster.connector());
   ASSERT_TRUE(observer);
   (*observer)->worker_died({1});
-  const auto life = live(cluster, cluster.connector(), 0, 5);
-  EXPECT_TRUE(life.failure) << life.failure.message();
+  const auto history = run_worker(cluster, cluster.connector(), 0, 5);
+  EXPECT_TRUE(history.failure) << history.failure.message();
   observer->reset();
   EXPECT_EQ(cluster.outcome(), Server::Outcome::kFinished);
   EXPECT_EQ(cluster.report().workers[1].state, wire::WorkerState::kLost);
@@ -313,7 +313,7 @@ TEST(Membership, AnObserverMayReportADeadWorker) {
 }
 
 // What workers train is the server's to say; a member that was told otherwise is refused before it begins.
-TEST(Membership, ThoseWhoJoinLearnTheJob) {
+TEST(Membership, MembersLearnTheJob) {
   auto options = patient(1, 2);
   options.description.text = "epochs = 3";
   options.description.contradictions = [](const std::string& theirs) {
@@ -331,8 +331,8 @@ TEST(Membership, ThoseWhoJoinLearnTheJob) {
   auto worker = cluster.worker_options(0);
   worker.job = "epochs = 5";
   EXPECT_EQ(join_error(worker, cluster.connector(), small_layout()).code(), StatusCode::kRefused);
-  const auto life = live(cluster, cluster.connector(), 0, 5);
-  EXPECT_TRUE(life.failure) << life.failure.message();
+  const auto history = run_worker(cluster, cluster.connector(), 0, 5);
+  EXPECT_TRUE(history.failure) << history.failure.message();
 }
 
 }  // namespace

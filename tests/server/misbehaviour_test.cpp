@@ -22,8 +22,8 @@ class Misbehaviour : public ::testing::Test {
     RawPeer peer(cluster.network(), "0");
     ASSERT_TRUE(peer.join(cluster.token(), worker_join(1)));
     begin_job(peer);
-    Life honest;
-    std::thread other([&] { honest = live(cluster, cluster.connector(), 0, 5); });
+    WorkerHistory honest;
+    std::thread other([&] { honest = run_worker(cluster, cluster.connector(), 0, 5); });
     EXPECT_TRUE(peer.next<wire::Weights>());
     misdeed(peer);
     EXPECT_TRUE(peer.wait_closed());
@@ -40,7 +40,7 @@ TEST_F(Misbehaviour, PushesInAnothersName) {
     p.send(wire::Push{{0}, {1}, {1}, {1}, {}, 1}, shard());
   });
 }
-TEST_F(Misbehaviour, PushesOfAnotherLife) {
+TEST_F(Misbehaviour, PushesOfAnotherIncarnation) {
   expect_only_the_wrongdoer_is_lost(false, [](RawPeer& p) {
     p.send(wire::Push{{1}, {9}, {1}, {1}, {}, 1}, shard());
   });
@@ -83,15 +83,15 @@ TEST_F(Misbehaviour, SendsAWrongType) {
   expect_only_the_wrongdoer_is_lost(true, [](RawPeer& p) { p.send_bytes({std::byte{99}, std::byte{0}}); });
 }
 
-// What a worker says after its good-bye must not bring it back, nor the server down.
-TEST(Leaving, NobodySpeaksAfterLeaving) {
+// What a worker sends after its Leave must not admit it again, nor end the server.
+TEST(Leaving, AWorkerSendsNothingAfterLeaving) {
   for (int what = 0; what < 3; ++what) {
     LoopbackCluster cluster(true, patient(2));
     RawPeer peer(cluster.network(), "0");
     ASSERT_TRUE(peer.join(cluster.token(), worker_join(1)));
     begin_job(peer);
-    Life honest;
-    std::thread other([&] { honest = live(cluster, cluster.connector(), 0, 5); });
+    WorkerHistory honest;
+    std::thread other([&] { honest = run_worker(cluster, cluster.connector(), 0, 5); });
     EXPECT_TRUE(peer.next<wire::Weights>());
     peer.send(wire::Leave{});
     const auto segment =

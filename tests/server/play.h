@@ -9,7 +9,7 @@
 
 #include "support/loopback_cluster.h"
 
-// A small model, workers that hand in known gradients, and plain arithmetic that says what must come out.
+// A small model, workers that push known gradients, and plain arithmetic that says what must come out.
 namespace capstan::testing::play {
 
 inline FlatLayout small_layout() {
@@ -47,8 +47,8 @@ inline server::ServerOptions job(std::uint32_t workers, std::uint32_t servers, c
   return options;
 }
 
-// What a worker saw in its life.
-struct Life {
+// What a worker pushed and what came back.
+struct WorkerHistory {
   std::uint32_t rank = 0;
   std::uint64_t first_version = 0;  // of the weights that it began with
   std::vector<float> first_weights;
@@ -63,71 +63,73 @@ struct Life {
 
 constexpr std::uint64_t kKept = 100;
 
-enum class End { kLeaves, kDies };
+enum class End { kLeaves, kIsKilled };
 
-inline Life live(LoopbackCluster& cluster, client::Connector connector, std::uint32_t rank,
-                 std::uint64_t steps, End end = End::kLeaves, std::optional<Duration> reconnect = {}) {
+inline WorkerHistory run_worker(LoopbackCluster& cluster, client::Connector connector, std::uint32_t rank,
+                                std::uint64_t steps, End end = End::kLeaves,
+                                std::optional<Duration> reconnect = {}) {
   const auto layout = small_layout();
   auto options = cluster.worker_options(rank);
   if (reconnect) options.reconnect = *reconnect;
   auto client = client::WorkerClient::join(options, std::move(connector), layout, initial_weights(layout));
-  Life life;
-  life.rank = rank;
+  WorkerHistory history;
+  history.rank = rank;
   if (!client) {
-    life.failure = client.status();
-    return life;
+    history.failure = client.status();
+    return history;
   }
   auto& worker = **client;
   auto update = worker.pull();
   if (update) {
-    life.first_version = update->version.value;
-    life.first_weights.assign(worker.weights().begin(), worker.weights().end());
+    history.first_version = update->version.value;
+    history.first_weights.assign(worker.weights().begin(), worker.weights().end());
   }
   for (std::uint64_t step = 0; update && !update->stop && step < steps; ++step) {
     for (std::size_t i = 0; i < layout.size(); ++i) worker.gradients()[i] = gradient(rank, step, i);
     const auto based_on = update->version.value;
     update = worker.push_pull(step_report(rank, step));
     if (!update) break;
-    life.applied.push_back(update->applied.value);
-    life.based_on.push_back(based_on);
+    history.applied.push_back(update->applied.value);
+    history.based_on.push_back(based_on);
     if (step >= kKept) continue;
-    life.versions.push_back(update->version.value);
-    life.seen.emplace_back(worker.weights().begin(), worker.weights().end());
+    history.versions.push_back(update->version.value);
+    history.seen.emplace_back(worker.weights().begin(), worker.weights().end());
   }
   if (!update) {
-    life.failure = update.status();
-    return life;
+    history.failure = update.status();
+    return history;
   }
-  life.stopped = update->stop;
-  life.weights.assign(worker.weights().begin(), worker.weights().end());
+  history.stopped = update->stop;
+  history.weights.assign(worker.weights().begin(), worker.weights().end());
   if (end == End::kLeaves) worker.leave();
-  return life;
+  return history;
 }
 
 // All workers at once, each with a connector of its own.
 template <class Connectors>
-std::vector<Life> live_all(LoopbackCluster& cluster, std::uint32_t workers, std::uint64_t steps,
-                           Connectors connectors, std::optional<Duration> reconnect = {}) {
-  std::vector<Life> lives(workers);
+std::vector<WorkerHistory> run_workers(LoopbackCluster& cluster, std::uint32_t workers, std::uint64_t steps,
+                                       Connectors connectors, std::optional<Duration> reconnect = {}) {
+  std::vector<WorkerHistory> histories(workers);
   std::vector<std::thread> threads;
   for (std::uint32_t r = 0; r < workers; ++r) {
     threads.emplace_back(
-        [&, r] { lives[r] = live(cluster, connectors(r), r, steps, End::kLeaves, reconnect); });
+        [&, r] { histories[r] = run_worker(cluster, connectors(r), r, steps, End::kLeaves, reconnect); });
   }
   for (auto& t : threads) t.join();
-  for (const auto& life : lives) EXPECT_TRUE(life.failure) << life.failure.message();
-  return lives;
+  for (const auto& history : histories) EXPECT_TRUE(history.failure) << history.failure.message();
+  return histories;
 }
 
-inline std::vector<Life> live_all(LoopbackCluster& cluster, std::uint32_t workers, std::uint64_t steps) {
-  return live_all(cluster, workers, steps, [&](std::uint32_t) { return cluster.connector(); });
+inline std::vector<WorkerHistory> run_workers(LoopbackCluster& cluster, std::uint32_t workers,
+                                              std::uint64_t steps) {
+  return run_workers(cluster, workers, steps, [&](std::uint32_t) { return cluster.connector(); });
 }
 
 // The weights that each worker saw last.
 inline std::vector<std::vector<float>> run(LoopbackCluster& cluster, std::uint32_t workers,
                                            std::uint64_t steps) {
   std::vector<std::vector<float>> seen;
-  for (auto& life : live_all(cluster, workers, steps)) seen.push_back(std::move(life.weights));
+  for (auto& history : run_workers(cluster, workers, steps)) seen.push_back(std::move(history.weights));
   return seen;
 }
 
@@ -141,18 +143,18 @@ inline void expect_near(const std::vector<float>& seen, const std::vector<double
 // SGD in double, one update per version, of the mean over the samples that became part of it; damped, with
 // the learning rate divided by 1 + the updates since the weights on which the gradient was computed. Whatever
 // a worker saw must have been one version, whole.
-inline std::vector<double> replay(const std::vector<Life>& lives, bool damped = false) {
-  std::map<std::uint64_t, std::vector<std::pair<const Life*, std::uint64_t>>> pushes;
-  for (const auto& life : lives) {
-    for (std::uint64_t step = 0; step < life.applied.size(); ++step) {
-      if (const auto version = life.applied[step]) pushes[version].emplace_back(&life, step);
+inline std::vector<double> replay(const std::vector<WorkerHistory>& histories, bool damped = false) {
+  std::map<std::uint64_t, std::vector<std::pair<const WorkerHistory*, std::uint64_t>>> pushes;
+  for (const auto& history : histories) {
+    for (std::uint64_t step = 0; step < history.applied.size(); ++step) {
+      if (const auto version = history.applied[step]) pushes[version].emplace_back(&history, step);
     }
   }
   const auto expect_begins_with = [&](std::uint64_t version, const std::vector<double>& w) {
-    for (const auto& life : lives) {
-      if (life.first_weights.empty() || life.first_version != version) continue;
-      SCOPED_TRACE(fmt::format("worker {} begins with version {}", life.rank, version));
-      expect_near(life.first_weights, w);
+    for (const auto& history : histories) {
+      if (history.first_weights.empty() || history.first_version != version) continue;
+      SCOPED_TRACE(fmt::format("worker {} begins with version {}", history.rank, version));
+      expect_near(history.first_weights, w);
     }
   };
   const auto w0 = initial_weights(small_layout());
@@ -160,25 +162,25 @@ inline std::vector<double> replay(const std::vector<Life>& lives, bool damped = 
   expect_begins_with(0, w);
   std::uint64_t expected = 1;
   for (const auto& [version, merged] : pushes) {
-    EXPECT_EQ(version, expected++) << "a version that nobody's push became part of";
+    EXPECT_EQ(version, expected++) << "a version that no push became part of";
     const auto [first, step] = merged[0];
     const auto staleness = damped ? version - 1 - first->based_on[step] : 0;
     const double lr = 0.1 / (1 + static_cast<double>(staleness));
     double samples = 0;
-    for (const auto& [life, at] : merged) samples += step_report(life->rank, at).samples;
+    for (const auto& [history, at] : merged) samples += step_report(history->rank, at).samples;
     for (std::size_t i = 0; i < w.size(); ++i) {
       double g = 0;
-      for (const auto& [life, at] : merged)
-        g += step_report(life->rank, at).samples / samples * gradient(life->rank, at, i);
+      for (const auto& [history, at] : merged)
+        g += step_report(history->rank, at).samples / samples * gradient(history->rank, at, i);
       m[i] = 0.9 * m[i] + g;
       w[i] -= lr * m[i];
     }
     expect_begins_with(version, w);
-    for (const auto& life : lives) {
-      for (std::size_t i = 0; i < life.seen.size(); ++i) {
-        if (life.versions[i] != version) continue;
-        SCOPED_TRACE(fmt::format("step {} of worker {} at version {}", i, life.rank, version));
-        expect_near(life.seen[i], w);
+    for (const auto& history : histories) {
+      for (std::size_t i = 0; i < history.seen.size(); ++i) {
+        if (history.versions[i] != version) continue;
+        SCOPED_TRACE(fmt::format("step {} of worker {} at version {}", i, history.rank, version));
+        expect_near(history.seen[i], w);
       }
     }
   }
@@ -187,12 +189,12 @@ inline std::vector<double> replay(const std::vector<Life>& lives, bool damped = 
 
 // SGD with momentum on the mean gradient over the samples of all workers, in double.
 inline std::vector<double> reference(std::uint32_t workers, std::uint64_t steps) {
-  std::vector<Life> lives(workers);
+  std::vector<WorkerHistory> histories(workers);
   for (std::uint32_t r = 0; r < workers; ++r) {
-    lives[r].rank = r;
-    for (std::uint64_t step = 0; step < steps; ++step) lives[r].applied.push_back(step + 1);
+    histories[r].rank = r;
+    for (std::uint64_t step = 0; step < steps; ++step) histories[r].applied.push_back(step + 1);
   }
-  return replay(lives);
+  return replay(histories);
 }
 
 // The weights that an observer asked for, once they are there; none after kPatience.
@@ -206,10 +208,10 @@ inline std::optional<client::Observer::Snapshot> await_weights(client::Observer&
   return snapshot;
 }
 
-inline std::uint64_t applied_pushes(const std::vector<Life>& lives) {
+inline std::uint64_t applied_pushes(const std::vector<WorkerHistory>& histories) {
   std::uint64_t count = 0;
-  for (const auto& life : lives) {
-    for (const auto version : life.applied) count += version > 0;
+  for (const auto& history : histories) {
+    for (const auto version : history.applied) count += version > 0;
   }
   return count;
 }

@@ -56,10 +56,11 @@ client::Connector cut_connector(LoopbackCluster& cluster, std::map<std::string, 
   };
 }
 
-void expect_exactly_once(LoopbackCluster& cluster, const std::vector<Life>& lives, std::uint64_t steps) {
+void expect_exactly_once(LoopbackCluster& cluster, const std::vector<WorkerHistory>& histories,
+                         std::uint64_t steps) {
   EXPECT_EQ(cluster.outcome(), Server::Outcome::kFinished);
-  EXPECT_EQ(applied_pushes(lives), lives.size() * steps);
-  expect_near(cluster.weights(), replay(lives));
+  EXPECT_EQ(applied_pushes(histories), histories.size() * steps);
+  expect_near(cluster.weights(), replay(histories));
 }
 
 // Client messages: Hello, Join, Pull, Initialize (of one worker), then Pushes among heartbeats.
@@ -70,15 +71,15 @@ TEST(Reconnect, SyncGivesTheSameBitsWhereverItWasCut) {
     SCOPED_TRACE(cut);
     LoopbackCluster cluster(false, reconnecting(2, 1, "sync"));
     const auto cuts = new_count();
-    const auto lives = live_all(
+    const auto histories = run_workers(
         cluster, 2, kSteps,
         [&](std::uint32_t rank) {
           return cut_connector(cluster, {{"0", rank == 0 ? cut : 0}}, cuts);
         },
         kReconnect);
     EXPECT_EQ(*cuts, 1u);
-    for (std::uint32_t r = 0; r < 2; ++r) EXPECT_EQ(lives[r].weights, expected[r]);
-    expect_exactly_once(cluster, lives, kSteps);
+    for (std::uint32_t r = 0; r < 2; ++r) EXPECT_EQ(histories[r].weights, expected[r]);
+    expect_exactly_once(cluster, histories, kSteps);
     if (HasFailure()) break;
   }
 }
@@ -88,14 +89,14 @@ TEST(Reconnect, AsyncAppliesEveryPushOnceWhereverItWasCut) {
     SCOPED_TRACE(cut);
     LoopbackCluster cluster(false, reconnecting(3, 1, "async"));
     const auto cuts = new_count();
-    const auto lives = live_all(
+    const auto histories = run_workers(
         cluster, 3, kSteps,
         [&](std::uint32_t rank) {
           return cut_connector(cluster, {{"0", 1 + (cut + rank) % 12}}, cuts);
         },
         kReconnect);
     EXPECT_EQ(*cuts, 3u);
-    expect_exactly_once(cluster, lives, kSteps);
+    expect_exactly_once(cluster, histories, kSteps);
     if (HasFailure()) break;
   }
 }
@@ -107,14 +108,14 @@ TEST(Reconnect, WithTwoServersEitherMayBeCut) {
         SCOPED_TRACE(std::string(strategy) + " server " + where + " after " + std::to_string(cut));
         LoopbackCluster cluster(false, reconnecting(3, 2, strategy));
         const auto cuts = new_count();
-        const auto lives = live_all(
+        const auto histories = run_workers(
             cluster, 3, kSteps,
             [&](std::uint32_t rank) {
               return cut_connector(cluster, {{where, rank < 2 ? cut : 0}}, cuts);
             },
             kReconnect);
         EXPECT_EQ(*cuts, 2u);
-        expect_exactly_once(cluster, lives, kSteps);
+        expect_exactly_once(cluster, histories, kSteps);
         if (HasFailure()) return;
       }
     }
@@ -243,7 +244,7 @@ TEST(Reconnect, AWorkerThatWasGivenUpIsNotAdmittedAgain) {
 }
 
 // Joined was lost on the way to a worker that leaves the choice of its rank to the server.
-TEST(Reconnect, WhoAsksAgainForAnyRankGetsTheSame) {
+TEST(Reconnect, AWorkerThatAsksAgainForAnyRankGetsTheSame) {
   LoopbackCluster cluster(false, patient(2, 1, "async"));
   RawPeer first(cluster.network(), "0");
   ASSERT_EQ(first.join(cluster.token(), worker_join({}, 5))->member.index, 0u);
@@ -282,12 +283,12 @@ TEST(Reconnect, LeavingTwiceTouchesNothingThatIsGone) {
   expect_near(cluster.weights(), reference(1, 5));
 }
 
-// What a follower holds of a life that the leader has forgotten does not block the next one.
-TEST(Reconnect, AnOldLifeAtAFollowerGivesWayToTheNext) {
+// What a follower holds of an incarnation that the leader has forgotten does not block the next one.
+TEST(Reconnect, AnOldIncarnationAtAFollowerGivesWayToTheNext) {
   LoopbackCluster cluster(true, patient(1, 2, "async"));
   { ASSERT_TRUE(join_in_time(cluster, "1", worker_join(0, 5))); }
-  const auto life = live(cluster, cluster.connector(), 0, 5);
-  EXPECT_TRUE(life.failure) << life.failure.message();
+  const auto history = run_worker(cluster, cluster.connector(), 0, 5);
+  EXPECT_TRUE(history.failure) << history.failure.message();
   EXPECT_EQ(cluster.outcome(), Server::Outcome::kFinished);
 }
 
@@ -297,7 +298,7 @@ TEST(Reconnect, AnObserverGetsItsAnswersWhereverItWasCut) {
     for (std::uint64_t cut = 1; cut <= 6; ++cut) {
       SCOPED_TRACE(std::string("server ") + where + " after " + std::to_string(cut));
       LoopbackCluster cluster(false, job(2, 2, "sync"));
-      // The job ends when nobody watches: somebody has to, while the other one is away.
+      // The job ends without observers: one stays connected while the other is away.
       auto steady = client::Observer::join(cluster.link_options(), cluster.connector());
       ASSERT_TRUE(steady) << steady.status().message();
       const auto cuts = new_count();
@@ -306,7 +307,7 @@ TEST(Reconnect, AnObserverGetsItsAnswersWhereverItWasCut) {
       auto observer = client::Observer::join(options, cut_connector(cluster, {{where, cut}}, cuts));
       ASSERT_TRUE(observer) << observer.status().message();
       (*observer)->request_weights(small_layout(), {kSteps});
-      std::thread workers([&] { live_all(cluster, 2, kSteps); });
+      std::thread workers([&] { run_workers(cluster, 2, kSteps); });
       std::optional<client::Observer::Snapshot> snapshot;
       const auto give_up = SteadyClock::now() + testing::kPatience;
       while (!snapshot && SteadyClock::now() < give_up) {
@@ -329,7 +330,7 @@ TEST(Reconnect, AnObserverGetsItsAnswersWhereverItWasCut) {
 }
 
 // A worker dies and another takes its rank, while a follower has not heard of the death yet.
-TEST(Reconnect, ANewLifeIsNotTakenForTheOldOne) {
+TEST(Reconnect, ANewIncarnationIsNotTakenForTheOldOne) {
   LoopbackCluster cluster(true, job(2, 2, "async"));
   const auto join = [](std::uint64_t incarnation) {
     return wire::Join{wire::Role::kWorker, 1u, {incarnation}, wire::to_wire(small_layout())};
@@ -338,11 +339,11 @@ TEST(Reconnect, ANewLifeIsNotTakenForTheOldOne) {
   const auto old_follower = join_in_time(cluster, "1", join(5));
   ASSERT_TRUE(old_leader && old_follower);
   old_leader.reset();
-  Life first, second;
+  WorkerHistory first, second;
   std::atomic<bool> is_admitted = false;  // by the leader: it tries the follower then
   const auto connector = cluster.connector();
   std::thread other([&] {
-    second = live(
+    second = run_worker(
         cluster,
         [&](transport::EventLoop& loop, const std::string& address) {
           if (address == "1") is_admitted = true;
@@ -352,7 +353,7 @@ TEST(Reconnect, ANewLifeIsNotTakenForTheOldOne) {
   });
   // Not before: the leader would begin the job, and end it, without the other worker.
   EXPECT_TRUE(eventually([&] { return is_admitted.load(); }));
-  first = live(cluster, cluster.connector(), 0, 5);
+  first = run_worker(cluster, cluster.connector(), 0, 5);
   other.join();
   EXPECT_TRUE(first.failure) << first.failure.message();
   EXPECT_TRUE(second.failure) << second.failure.message();
@@ -393,17 +394,17 @@ TEST_P(BadNetwork, LateAndDoubledMessagesChangeNothing) {
       faults.max_delay = std::chrono::milliseconds(3);
       faults.count = new_count();
       LoopbackCluster cluster(share_memory, job(3, servers(), strategy()), faults);
-      expect_exactly_once(cluster, live_all(cluster, 3, kSteps, connectors(cluster, faults)), kSteps);
+      expect_exactly_once(cluster, run_workers(cluster, 3, kSteps, connectors(cluster, faults)), kSteps);
       EXPECT_GT(*faults.count, 0u);
       if (HasFailure()) return;
     }
   }
 }
 
-// Whatever is lost on the way, in both directions, is noticed by what comes after it: the connection is made
-// anew and what was under way is said again. What overtakes another message looks the same at first.
+// Whatever is lost on the way, in both directions, is noticed by what comes after it: the client reconnects
+// and sends again what was under way. What overtakes another message looks the same at first.
 // Servers of one job reach each other well.
-TEST_P(BadNetwork, LostAndOvertakenMessagesAreSaidAgain) {
+TEST_P(BadNetwork, LostAndOvertakenMessagesAreSentAgain) {
   for (std::uint64_t seed = 1; seed <= 2; ++seed) {
     SCOPED_TRACE(seed);
     Faults faults;
@@ -413,23 +414,23 @@ TEST_P(BadNetwork, LostAndOvertakenMessagesAreSaidAgain) {
     auto options = job(3, servers(), strategy());
     options.members.reconnect = std::chrono::seconds(5);
     LoopbackCluster cluster(false, options, faults);
-    const auto lives = live_all(cluster, 3, 4 * kSteps, connectors(cluster, faults), kReconnect);
-    expect_exactly_once(cluster, lives, 4 * kSteps);
+    const auto histories = run_workers(cluster, 3, 4 * kSteps, connectors(cluster, faults), kReconnect);
+    expect_exactly_once(cluster, histories, 4 * kSteps);
     EXPECT_GT(*faults.count, 0u);
     if (HasFailure()) return;
   }
 }
 
 // The same where memory is shared: there is no coming back, but there is an end.
-TEST(LostMessages, EndAWorkerOfTheSameHostAndTheJobGoesOn) {
+TEST(LostMessages, EndAWorkerOfTheSameHostAndTheJobContinues) {
   LoopbackCluster cluster(true, patient(2));
   RawPeer peer(cluster.network(), "0");
   ASSERT_TRUE(peer.join(cluster.token(), worker_join(1)));
   peer.skip();
   peer.send(wire::Pull{});
   EXPECT_TRUE(peer.wait_closed());
-  const auto life = live(cluster, cluster.connector(), 0, 5);
-  EXPECT_TRUE(life.failure) << life.failure.message();
+  const auto history = run_worker(cluster, cluster.connector(), 0, 5);
+  EXPECT_TRUE(history.failure) << history.failure.message();
   EXPECT_EQ(cluster.report().workers[1].state, wire::WorkerState::kLost);
 }
 

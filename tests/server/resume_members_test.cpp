@@ -1,4 +1,5 @@
-// Who may take part in a job that knows its data, and what a worker says again after the servers came back.
+// Which workers may join a job that knows its data, and what a worker sends again after the servers came
+// back.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -40,18 +41,18 @@ std::vector<Misfit> misfits() {
            "bn.running_mean"}};
 }
 
-// Tells the first difference there is, and changes nothing for those who come after.
+// Tells the first difference there is, and changes nothing for later workers.
 void expect_refused(LoopbackCluster& cluster, const Misfit& misfit) {
-  const auto life = live_to(cluster, 1, 1, End::kLeaves, misfit.part);
-  EXPECT_FALSE(life.failure) << misfit.what;
-  EXPECT_THAT(life.failure.message(), HasSubstr(misfit.says)) << misfit.what;
+  const auto history = run_worker_to(cluster, 1, 1, End::kLeaves, misfit.part);
+  EXPECT_FALSE(history.failure) << misfit.what;
+  EXPECT_THAT(history.failure.message(), HasSubstr(misfit.says)) << misfit.what;
 }
 
-TEST(AMisfit, IsRefusedWhileTheJobGoesOn) {
+TEST(AMisfit, IsRefusedWhileTheJobContinues) {
   LoopbackCluster cluster(true, job(2, 1, "sync"));
-  PartLife other;
+  CheckpointHistory other;
   // The first is here, and waits for the second to begin.
-  std::thread first([&] { other = live_to(cluster, 0, 6); });
+  std::thread first([&] { other = run_worker_to(cluster, 0, 6); });
   auto observer = client::Observer::join(cluster.link_options(), cluster.connector());
   ASSERT_TRUE(observer);
   EXPECT_TRUE(testing::eventually([&] {
@@ -59,59 +60,59 @@ TEST(AMisfit, IsRefusedWhileTheJobGoesOn) {
     return status && status->workers[0].state == wire::WorkerState::kLive;
   }));
   for (const auto& misfit : misfits()) expect_refused(cluster, misfit);
-  const auto life = live_to(cluster, 1, 6);
+  const auto history = run_worker_to(cluster, 1, 6);
   first.join();
-  EXPECT_TRUE(life.failure) << life.failure.message();
+  EXPECT_TRUE(history.failure) << history.failure.message();
   EXPECT_TRUE(other.failure) << other.failure.message();
   observer->reset();
   EXPECT_EQ(cluster.outcome(), Server::Outcome::kFinished);
   expect_near(cluster.weights(), arithmetic(2, 6).weights);
 }
 
-TEST(AMisfit, ThatComesFirstToAJobThatGoesOnIsRefusedAndDecidesNothing) {
+TEST(AMisfit, ThatJoinsAResumedJobFirstIsRefusedAndDecidesNothing) {
   const TemporaryFolder run;
   LoopbackCluster begins(true, saving(job(2, 1, "sync"), run.path()));
-  live_all_to(begins, 2, 3);
+  run_workers_to(begins, 2, 3);
   ASSERT_EQ(begins.outcome(), Server::Outcome::kFinished);
   for (const auto& misfit : misfits()) {
     // Another batch size is a matter of the new segment alone.
     if (misfit.part.data.batch != 32) continue;
-    LoopbackCluster goes_on(true, going_on(job(2, 1, "sync"), checkpoint::folder_of(run.path(), {3})));
+    LoopbackCluster resumed(true, resuming(job(2, 1, "sync"), checkpoint::folder_of(run.path(), {3})));
     auto wrong = misfit;
     wrong.part.data.batch = 64;
-    expect_refused(goes_on, wrong);
-    live_all_to(goes_on, 2, 6);
-    EXPECT_EQ(goes_on.outcome(), Server::Outcome::kFinished);
-    expect_near(without_gaps(goes_on.weights()), without_gaps(arithmetic(2, 6).weights));
+    expect_refused(resumed, wrong);
+    run_workers_to(resumed, 2, 6);
+    EXPECT_EQ(resumed.outcome(), Server::Outcome::kFinished);
+    expect_near(without_gaps(resumed.weights()), without_gaps(arithmetic(2, 6).weights));
   }
 }
 
 TEST(AMisfit, WithoutAPlaceDecidesNothing) {
   LoopbackCluster cluster(true, job(2, 1, "sync"));
   for (const auto& misfit : misfits()) {
-    auto nobody = cluster.worker_options(9);
+    auto out_of_range = cluster.worker_options(9);
     const auto layout = small_layout();
-    const auto refused =
-        client::WorkerClient::join(nobody, cluster.connector(), layout, initial_weights(layout), misfit.part);
+    const auto refused = client::WorkerClient::join(out_of_range, cluster.connector(), layout,
+                                                    initial_weights(layout), misfit.part);
     EXPECT_FALSE(refused);
     EXPECT_THAT(refused.status().message(), HasSubstr("worker 9 does not exist"));
   }
-  live_all_to(cluster, 2, 3);
+  run_workers_to(cluster, 2, 3);
   EXPECT_EQ(cluster.outcome(), Server::Outcome::kFinished);
 }
 
-// With another batch size the job goes on in a segment of its own.
-TEST(GoingOnWith, AnotherBatchSizeIsAnotherLeg) {
+// With another batch size the job continues in a segment of its own.
+TEST(ResumingWith, AnotherBatchSizeIsAnotherSegment) {
   const TemporaryFolder run;
   LoopbackCluster begins(true, saving(job(2, 1, "sync"), run.path()));
-  live_all_to(begins, 2, 3);
+  run_workers_to(begins, 2, 3);
   ASSERT_EQ(begins.outcome(), Server::Outcome::kFinished);
-  LoopbackCluster goes_on(
-      true, going_on(saving(job(3, 1, "sync"), run.path()), checkpoint::folder_of(run.path(), {3})));
+  LoopbackCluster resumed(
+      true, resuming(saving(job(3, 1, "sync"), run.path()), checkpoint::folder_of(run.path(), {3})));
   auto part = usual_part();
   part.data.batch = 16;
-  live_all_to(goes_on, 3, 5, End::kLeaves, part);
-  EXPECT_EQ(goes_on.outcome(), Server::Outcome::kFinished);
+  run_workers_to(resumed, 3, 5, End::kLeaves, part);
+  EXPECT_EQ(resumed.outcome(), Server::Outcome::kFinished);
   EXPECT_EQ(checkpoint::read_manifest(checkpoint::folder_of(run.path(), {5})).segments,
             (std::vector<DataSegment>{{32, {3, 3}}, {16, {2, 2, 2}}}));
 }
@@ -197,8 +198,8 @@ TEST(APushThatComesAgain, AfterTheServersCameBackIsAnsweredAndNotAppliedTwice) {
       EXPECT_EQ(checkpoint::read_manifest(folder).marks,
                 (std::vector<checkpoint::HighWaterMark>{{{0}, {42}, {3}}}));
 
-      LoopbackCluster goes_on(false, going_on(patient(1, servers, strategy), folder));
-      RawWorker worker(goes_on, servers);
+      LoopbackCluster resumed(false, resuming(patient(1, servers, strategy), folder));
+      RawWorker worker(resumed, servers);
       ASSERT_TRUE(worker.is_joined(servers));
       worker.leader().send(wire::Pull{100, {}});
       auto answer = worker.answer(100);
@@ -215,24 +216,24 @@ TEST(APushThatComesAgain, AfterTheServersCameBackIsAnsweredAndNotAppliedTwice) {
       ASSERT_TRUE(answer);
       EXPECT_EQ(answer->applied.value, 4u);
       worker.leave();
-      EXPECT_EQ(goes_on.outcome(), Server::Outcome::kFinished);
-      expect_near(without_gaps(goes_on.weights()), without_gaps(arithmetic(1, 4).weights));
+      EXPECT_EQ(resumed.outcome(), Server::Outcome::kFinished);
+      expect_near(without_gaps(resumed.weights()), without_gaps(arithmetic(1, 4).weights));
     }
   }
 }
 
 // Another process in the same place begins to count anew.
-TEST(APushOfAnotherLife, AfterTheServersCameBackIsNew) {
+TEST(APushOfAnotherIncarnation, AfterTheServersCameBackIsNew) {
   const TemporaryFolder run;
   LoopbackCluster begins(true, saving(job(1, 1, "sync"), run.path()));
-  live_all_to(begins, 1, 3);
+  run_workers_to(begins, 1, 3);
   ASSERT_EQ(begins.outcome(), Server::Outcome::kFinished);
-  LoopbackCluster goes_on(false, going_on(patient(1), checkpoint::folder_of(run.path(), {3})));
-  RawPeer peer(goes_on.network(), "0");
+  LoopbackCluster resumed(false, resuming(patient(1), checkpoint::folder_of(run.path(), {3})));
+  RawPeer peer(resumed.network(), "0");
   auto join = worker_join(0, 42);
   join.buffers = wire::to_wire(usual_part().buffers);
   join.data = usual_part().data;
-  ASSERT_TRUE(peer.join(goes_on.token(), join));
+  ASSERT_TRUE(peer.join(resumed.token(), join));
   peer.send(wire::Pull{100, {}});
   ASSERT_TRUE(peer.next<wire::Weights>());
   std::vector<float> values;
@@ -242,8 +243,8 @@ TEST(APushOfAnotherLife, AfterTheServersCameBackIsNew) {
   ASSERT_TRUE(answer);
   EXPECT_EQ(answer->applied.value, 4u);
   peer.send(wire::Leave{});
-  EXPECT_EQ(goes_on.outcome(), Server::Outcome::kFinished);
-  expect_near(without_gaps(goes_on.weights()), without_gaps(arithmetic(1, 4).weights));
+  EXPECT_EQ(resumed.outcome(), Server::Outcome::kFinished);
+  expect_near(without_gaps(resumed.weights()), without_gaps(arithmetic(1, 4).weights));
 }
 
 }  // namespace

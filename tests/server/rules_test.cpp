@@ -197,7 +197,7 @@ INSTANTIATE_TEST_SUITE_P(On, Rules,
                                   std::to_string(std::get<2>(param.param));
                          });
 
-// Who pushes when, in the strategies where nobody waits for anybody.
+// In which order workers push, in the strategies without waiting.
 const std::vector<std::uint32_t> kTurns = {0, 0, 1, 2, 0, 1, 1, 2, 0, 2, 2, 1, 0, 0, 1, 2, 1, 0, 2, 1};
 
 TEST_P(Rules, Ssp) {
@@ -406,7 +406,7 @@ TEST_P(Rules, BufferedFederatedLearning) {
   expect(w);
 }
 
-// Sync for three steps, then whoever comes is an update of its own.
+// Sync for three steps, then every push is an update of its own.
 TEST_P(Rules, AChangeOfStrategyOnTheWay) {
   start(3, "sync;3=async");
   Vector w = problem_.start;

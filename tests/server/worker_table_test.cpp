@@ -1,4 +1,4 @@
-// Places of workers, their phases and those of a server: who may follow whom.
+// Places of workers, their phases and those of a server: which may follow which.
 
 #include "capstan/server/worker_table.h"
 
@@ -75,20 +75,20 @@ TEST(Transitions, OfAServer) {
 TEST(Lifecycle, EndsOnceTheLastOrderIsExecuted) {
   bool idle = false;
   std::vector<Outcome> ends;
-  Lifecycle life(
+  Lifecycle history(
       Phase::kAwaitingModel, [&] { return idle; }, [&](Outcome o) { ends.push_back(o); });
-  EXPECT_TRUE(life.is_open());
-  life.settle();
-  EXPECT_EQ(life.phase(), Phase::kAwaitingModel) << "only what drains settles";
-  life.drain(Outcome::kAllWorkersLost);
-  EXPECT_EQ(life.phase(), Phase::kDraining);
-  EXPECT_EQ(life.outcome(), Outcome::kRunning);
-  EXPECT_FALSE(life.is_open());
+  EXPECT_TRUE(history.is_open());
+  history.settle();
+  EXPECT_EQ(history.phase(), Phase::kAwaitingModel) << "only what drains settles";
+  history.drain(Outcome::kAllWorkersLost);
+  EXPECT_EQ(history.phase(), Phase::kDraining);
+  EXPECT_EQ(history.outcome(), Outcome::kRunning);
+  EXPECT_FALSE(history.is_open());
   idle = true;
-  life.settle();
-  EXPECT_EQ(life.outcome(), Outcome::kAllWorkersLost);
-  life.end(Outcome::kLeaderLost);
-  EXPECT_EQ(life.outcome(), Outcome::kAllWorkersLost) << "the first end counts";
+  history.settle();
+  EXPECT_EQ(history.outcome(), Outcome::kAllWorkersLost);
+  history.end(Outcome::kLeaderLost);
+  EXPECT_EQ(history.outcome(), Outcome::kAllWorkersLost) << "the first end counts";
   EXPECT_THAT(ends, ::testing::ElementsAre(Outcome::kAllWorkersLost));
 }
 

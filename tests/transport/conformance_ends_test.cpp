@@ -122,7 +122,7 @@ TEST_P(Conformance, HandlerMayDestroyWithinOnClosedAndSent) {
   EXPECT_EQ(at_server().ends.size(), 1U);
 }
 
-TEST_P(Conformance, ConnectingToNobodyFails) {
+TEST_P(Conformance, ConnectingWithoutAListenerFails) {
   const std::string address = listener_->address();
   listener_.reset();
   auto made = fabric_->connect(loop_, address);

@@ -47,7 +47,7 @@ TEST_F(ListenersTest, BothAreUnderOnePort) {
   accepted_.clear();
 }
 
-TEST_F(ListenersTest, WithoutSharedMemoryNobodyListensThere) {
+TEST_F(ListenersTest, WithoutSharedMemoryNothingListensThere) {
   const Listeners listeners(loop_, {"127.0.0.1:0", false, true}, accept());
   EXPECT_FALSE(local::connect(loop_, port_of(listeners.address())));
 }

@@ -63,7 +63,7 @@ void push_for_ever(const Kind& kind, const std::string& address) {
   for (;;) loop.run_once(SteadyClock::now() + std::chrono::seconds(1));
 }
 
-// Asks for bulk, and takes it into memory that nobody reads.
+// Asks for bulk, and takes it into memory that is not read.
 void pull_for_ever(const Kind& kind, const std::string& address) {
   EventLoop loop;
   auto fabric = kind.make();
@@ -105,7 +105,7 @@ struct Server {
   std::unique_ptr<Listener> listener;
 };
 
-TEST_P(Processes, ClientKilledInTheMiddleOfItsPayloadHarmsNobodyElse) {
+TEST_P(Processes, ClientKilledInTheMiddleOfItsPayloadHarmsNoOther) {
   Child victim([](const std::string& address) { push_for_ever(GetParam(), address); });
   Child other([](const std::string& address) { ping(GetParam(), address); });
   Child late([](const std::string& address) { ping(GetParam(), address); });

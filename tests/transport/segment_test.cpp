@@ -28,7 +28,7 @@ TEST(Segment, WritableOneIsWritableByBoth) {
   EXPECT_EQ(segment.floats()[15], 2.5F);
 }
 
-TEST(Segment, NobodyChangesItsSizeOrSeals) {
+TEST(Segment, ItsSizeAndSealsCannotBeChanged) {
   const Segment segment = Segment::create(8192, Segment::PeerMay::kReadAndWrite);
   EXPECT_NE(::ftruncate(segment.fd(), 0), 0);
   EXPECT_NE(::ftruncate(segment.fd(), 1 << 20), 0);

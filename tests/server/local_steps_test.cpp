@@ -1,4 +1,4 @@
-// Workers that train by themselves for long: what they say on their way, and what they are told.
+// Workers that take many local steps: what they report in between, and when they learn that the job stops.
 
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@ namespace {
 using testing::eventually;
 using testing::LoopbackCluster;
 
-class LongRounds : public ::testing::Test {
+class LocalSteps : public ::testing::Test {
  protected:
   void begin(const std::string& strategy) {
     server::ServerOptions options;
@@ -38,7 +38,7 @@ class LongRounds : public ::testing::Test {
   std::unique_ptr<client::Observer> observer_;
 };
 
-TEST_F(LongRounds, ShowHowFarTheyAre) {
+TEST_F(LocalSteps, ShowHowFarTheyAre) {
   begin("local-sgd:100");
   worker_->report_progress({.samples = 320, .loss = 1.5f, .steps = 10});
   EXPECT_TRUE(eventually([&] { return row().steps == StepCount{10}; }));
@@ -47,24 +47,24 @@ TEST_F(LongRounds, ShowHowFarTheyAre) {
   EXPECT_EQ(row().pushes, 0u);
   ASSERT_TRUE(worker_->push_pull({.samples = 3200, .loss = 1, .steps = 100}));
   EXPECT_EQ(row().steps, StepCount{100});
-  EXPECT_EQ(row().samples, 3200u) << "what was told on the way is part of the push";
+  EXPECT_EQ(row().samples, 3200u) << "what was reported before is part of the push";
   worker_->report_progress({.samples = 32, .loss = 0.5f, .steps = 1});
   EXPECT_TRUE(eventually([&] { return row().steps == StepCount{101}; }));
   EXPECT_EQ(row().samples, 3232u);
   worker_->leave();
   EXPECT_TRUE(eventually([&] { return row().state == wire::WorkerState::kLeft; }));
-  EXPECT_EQ(row().samples, 3200u) << "what was never handed in does not count";
+  EXPECT_EQ(row().samples, 3200u) << "what was never pushed does not count";
 }
 
-TEST_F(LongRounds, EndWhenTheJobIsStopped) {
+TEST_F(LocalSteps, EndWhenTheJobIsStopped) {
   begin("diloco:1000");
   EXPECT_FALSE(worker_->asked_to_stop());
   observer_->stop("interrupted");
   EXPECT_TRUE(eventually([&] { return worker_->asked_to_stop(); }));
 }
 
-// Who hands in gradients learns it with the answer to the next.
-TEST_F(LongRounds, AreNotThoseOfGradients) {
+// A worker that pushes gradients learns it with the answer to the next.
+TEST_F(LocalSteps, AreNotThoseOfGradients) {
   begin("sync");
   observer_->stop("interrupted");
   ASSERT_TRUE(observer_->status());  // so that the stop has arrived
