@@ -313,12 +313,13 @@ TEST_F(ConfigFile, ErrorsNameTheLine) {
             at(1) + "join-timeout: should be a number from 0.1 to 1000000, not \"nan\"");
   EXPECT_EQ(error(with("device = \"x\"\n")), at(1) + "device: should be cpu or cuda, not \"x\"");
   EXPECT_EQ(error(with("json = \"maybe\"\n")), at(1) + "json: should be true or false, not \"maybe\"");
-  EXPECT_EQ(error(with("epochs = [1]\n")), at(1) + "epochs: a value must be a text, a number, true or false");
+  EXPECT_EQ(error(with("epochs = [1]\n")),
+            at(1) + "epochs: a value must be a string, a number, true or false");
   EXPECT_EQ(error(with("workers = 2\nbatchsize = 3\n")),
             at(2) + "batchsize: unknown key (did you mean batch-size?)");
   EXPECT_THAT(error(with("strategy = \"sync\"\nstaleness-damping = true\n")), StartsWith(at(2)));
   EXPECT_THAT(error(with("workers = 2\nepochs =\n")), StartsWith(at(2)));
-  EXPECT_EQ(error(with("config = \"other.toml\"\n")), at(1) + "a configuration file cannot name another");
+  EXPECT_EQ(error(with("config = \"other.toml\"\n")), at(1) + "a configuration file cannot include another");
   EXPECT_THAT(error(with("zero = 1\nalmost = 2\n")), StartsWith(at(1)));  // the first of several
   EXPECT_EQ(error(with("epochs = 2\n", {"--epochs=two"})),
             "--epochs two: should be a whole number from 1 to 1048576");

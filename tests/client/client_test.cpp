@@ -71,7 +71,7 @@ TEST(Driver, WaitsUntilReadyOrTheDeadline) {
   driver.with_lock([&] {
     driver.loop().call_at(SteadyClock::now() + std::chrono::milliseconds(20), [&] { done = true; });
   });
-  EXPECT_TRUE(driver.run_until([&] { return done; }, SteadyClock::now() + testing::kPatience));
+  EXPECT_TRUE(driver.run_until([&] { return done; }, SteadyClock::now() + testing::kTestTimeout));
   EXPECT_FALSE(driver.run_until([] { return false; }, SteadyClock::now() + std::chrono::milliseconds(10)));
   EXPECT_FALSE(driver.run_until([] { return false; }, TimePoint::min()));
 }
@@ -88,7 +88,7 @@ TEST(Driver, AfterTheKeeperOnlyTheCallerDrives) {
   EXPECT_TRUE(testing::eventually([&] { return threads() == before; }));  // the kernel may take a moment
   std::optional<std::thread::id> ran_on;
   driver.loop().post([&] { ran_on = std::this_thread::get_id(); });
-  EXPECT_TRUE(driver.run_until([&] { return ran_on.has_value(); }, SteadyClock::now() + testing::kPatience));
+  EXPECT_TRUE(driver.run_until([&] { return ran_on.has_value(); }, SteadyClock::now() + testing::kTestTimeout));
   EXPECT_EQ(ran_on, std::this_thread::get_id());
 }
 

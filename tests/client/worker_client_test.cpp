@@ -110,7 +110,7 @@ class Worker : public ::testing::Test {
     o.servers = std::move(addresses);
     o.token = token_;
     o.index = 0;
-    o.connect_timeout = o.silence = testing::kPatience;
+    o.connect_timeout = o.silence = testing::kTestTimeout;
     return o;
   }
   Result<std::unique_ptr<WorkerClient>> join(const LinkOptions& o) {

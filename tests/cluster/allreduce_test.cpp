@@ -98,7 +98,7 @@ TEST_F(Group, StopsTogetherWhenInterrupted) {
 TEST(Allreduce, SaysWhatItCannotDo) {
   const Folder folder;
   const std::pair<Flags, const char*> wrong[] = {
-      {{"train", "--strategy=allreduce", "--switch=10=async"}, "has no other to change to"},
+      {{"train", "--strategy=allreduce", "--switch=10=async"}, "does not support switching"},
       {{"train", "--strategy=allreduce:3"}, "allreduce"},
       {{"train", "--strategy=alreduce"}, "did you mean allreduce?"},
       {{"serve", "--strategy=allreduce"}, "has no server"},

@@ -61,8 +61,8 @@ class Program {
 
   launch::Child& child() { return child_; }
   // Everything to the end; a test that waits too long fails.
-  int exit_code(double patience = 90) {
-    const auto deadline = in_seconds(patience);
+  int exit_code(double timeout = 90) {
+    const auto deadline = in_seconds(timeout);
     while (auto line = child_.read_line(deadline)) output_ += *line + "\n";
     const auto exit = child_.wait(deadline);
     EXPECT_TRUE(exit) << "still running; it said: " << errors();

@@ -161,7 +161,7 @@ TEST(Strategies, MistakesAreOneLine) {
       {{"--strategy=easgd:2"}, "ALPHA must be"},
       {{"--switch=5=local-sgd"}, "local-sgd:10 uses local steps"},
       {{"--switch=async"}, "must be STEP=STRATEGY"},
-      {{"--strategy=single", "--switch=5=async"}, "strategy single has no other"},
+      {{"--strategy=single", "--switch=5=async"}, "strategy single does not support switching"},
       {{"--slow-worker=7:3x"}, "with a rank below 2"},
       {{"--strategy=default=sync,gc*=async"}, "group gc* matches no tensor of this model"},
       {{"--strategy=default=sync,*=async"}, "the default is left without tensors"},

@@ -285,7 +285,8 @@ TEST(TomlFile, NamesWhatIsUnknownOrWrongByItsLine) {
   EXPECT_EQ(error("epochs = 2\nepoch = 3\n"), file + ":2: epoch: unknown key (did you mean epochs?)");
   EXPECT_EQ(error("derived = 3\n"), file + ":1: derived: unknown key (did you mean device?)");
   EXPECT_EQ(error("[other]\nepochs = 3\n"), file + ":1: other: unknown key");
-  EXPECT_EQ(error("[epochs]\na = 3\n"), file + ":1: epochs: a value must be a text, a number, true or false");
+  EXPECT_EQ(error("[epochs]\na = 3\n"),
+            file + ":1: epochs: a value must be a string, a number, true or false");
   EXPECT_EQ(error("epochs = 0\n"),
             file + ":1: epochs: should be a whole number from 1 to 1048576, not \"0\"");
 }

@@ -58,7 +58,7 @@ TEST(JobConfig, AnUpdateOfSomeWorkersHasThatShareOfTheUsualLearningRate) {
     JobConfig config;
     config.workers = 4;
     config.strategy = strategy;
-    config.optimizer.prefer(config.plan());
+    config.optimizer.prefer(config.strategy_spec());
     return config.optimizer.options().lr;
   };
   EXPECT_EQ(rate("sync"), 0.02);
@@ -70,7 +70,7 @@ TEST(JobConfig, AnUpdateOfSomeWorkersHasThatShareOfTheUsualLearningRate) {
   EXPECT_EQ(rate("default=batch:2,fc*=sync,b=async"), 0.005);
   JobConfig config;
   config.strategy = "diloco";
-  config.optimizer.prefer(config.plan());
+  config.optimizer.prefer(config.strategy_spec());
   EXPECT_EQ(config.optimizer.options().kind, optimizer::Kind::kAdamW);
   EXPECT_EQ(config.optimizer.options().lr, 1e-3);
   config.optimizer.lr = 0.5;
@@ -119,7 +119,7 @@ TEST(JobConfig, AnOptimizerHasPyTorchsDefaults) {
 TEST(JobConfig, AnOptimizerOfTheStrategyHasItsDefaultsToo) {
   JobConfig config;
   config.strategy = "diloco";
-  config.optimizer.prefer(config.plan());
+  config.optimizer.prefer(config.strategy_spec());
   EXPECT_EQ(config.optimizer.options().weight_decay, 0.01);
   config.optimizer.weight_decay = 0;
   EXPECT_EQ(config.optimizer.options().weight_decay, 0);

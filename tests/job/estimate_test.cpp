@@ -98,7 +98,7 @@ TEST(Estimate, OfAWorkerCountsItsArrays) {
   EXPECT_EQ(estimate(remote, kModel).worker, 2 * kModel);
   // Its own weights and Adam's two moments.
   EXPECT_EQ(estimate(job("diloco:5", "adamw"), kModel).worker,
-            (job("diloco:5").plan().workers_idle_during_update() ? 1 : 2) * kModel + 3 * kModel);
+            (job("diloco:5").strategy_spec().workers_idle_during_update() ? 1 : 2) * kModel + 3 * kModel);
 }
 
 TEST(Estimate, WithoutServersWorkersHaveEverything) {

@@ -15,7 +15,7 @@
 // Fakes of the terminal, signals, clock and processes of a job.
 namespace capstan::job {
 
-constexpr auto kPatience = std::chrono::seconds(60);  // then a test fails instead of waiting
+constexpr auto kTestTimeout = std::chrono::seconds(60);  // then a test fails instead of waiting
 
 // Thread-safe.
 class FakeStop final : public StopToken {
@@ -75,7 +75,7 @@ class RecordedEvents final : public Events {
   }
   bool await_message(const std::string& text) {
     std::unique_lock lock(mutex_);
-    return said_.wait_for(lock, kPatience, [&] {
+    return said_.wait_for(lock, kTestTimeout, [&] {
       for (const auto& line : messages_)
         if (line.find(text) != std::string::npos) return true;
       return false;
@@ -83,7 +83,7 @@ class RecordedEvents final : public Events {
   }
   bool await_evaluations(std::size_t count) {
     std::unique_lock lock(mutex_);
-    return said_.wait_for(lock, kPatience, [&] { return evaluations_.size() >= count; });
+    return said_.wait_for(lock, kTestTimeout, [&] { return evaluations_.size() >= count; });
   }
 
  private:
@@ -120,7 +120,7 @@ class FakeProcesses final : public launch::Processes {
   // Waits until the supervisor has polled `count` times.
   bool await_looks(int count) {
     std::unique_lock lock(mutex_);
-    return looked_.wait_for(lock, kPatience, [&] { return looks_ >= count; });
+    return looked_.wait_for(lock, kTestTimeout, [&] { return looks_ >= count; });
   }
 
  private:

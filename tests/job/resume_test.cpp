@@ -22,7 +22,7 @@ config::JobConfig job(const std::string& strategy = "sync", std::uint32_t worker
   config::JobConfig config;
   config.strategy = strategy;
   config.workers = workers;
-  config.optimizer.prefer(config.plan());
+  config.optimizer.prefer(config.strategy_spec());
   return config;
 }
 

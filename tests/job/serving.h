@@ -41,7 +41,7 @@ class Serving {
 
   std::string address() {
     std::unique_lock lock(mutex_);
-    changed_.wait_for(lock, kPatience, [&] { return address_.has_value(); });
+    changed_.wait_for(lock, kTestTimeout, [&] { return address_.has_value(); });
     return address_.value_or("");
   }
   void stop() { stop_.request(); }

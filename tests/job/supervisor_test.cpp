@@ -63,7 +63,7 @@ class Worker {
  private:
   void run(LoopbackCluster& cluster, std::uint32_t rank) {
     auto options = cluster.worker_options(rank);
-    options.silence = kPatience;
+    options.silence = kTestTimeout;
     const std::vector<float> initial(kLayout.size(), 1.0f);
     auto client = client::WorkerClient::join(options, cluster.connector(), kLayout, initial);
     if (!client || !(*client)->pull()) return;
@@ -104,7 +104,7 @@ class SupervisorTest : public ::testing::Test {
     options.job.strategy = "sync";
     options.optimizer.lr = kRate;
     options.optimizer.momentum = 0;
-    options.members.silence = kPatience;
+    options.members.silence = kTestTimeout;
     options.checkpoints = {run, 0, std::chrono::hours(1), 3};
     return options;
   }
@@ -118,7 +118,7 @@ class SupervisorTest : public ::testing::Test {
   void begin(std::uint32_t epochs, bool starts_workers = true, std::uint32_t workers = kWorkers) {
     cluster_.emplace(true, options_);
     auto link = cluster_->link_options();
-    link.silence = kPatience;
+    link.silence = kTestTimeout;
     auto observer = client::Observer::join(link, cluster_->connector());
     ASSERT_TRUE(observer) << observer.status().message();
     const auto config = job_config(epochs);
@@ -401,7 +401,7 @@ TEST_F(SupervisorTest, AnInterruptCancelsTheLastEvaluation) {
   begin(1);
   allow(2);
   for (auto& worker : workers_) worker->leave();
-  ASSERT_EQ(began.get_future().wait_for(kPatience), std::future_status::ready);
+  ASSERT_EQ(began.get_future().wait_for(kTestTimeout), std::future_status::ready);
   stop_.request();
   const auto result = result_.get();
   EXPECT_TRUE(result.interrupted);

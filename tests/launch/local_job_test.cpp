@@ -18,7 +18,7 @@ using ::testing::AllOf;
 using testing::contents;
 using testing::eventually;
 using ::testing::HasSubstr;
-using testing::kPatience;
+using testing::kTestTimeout;
 using ::testing::MatchesRegex;
 using ::testing::StartsWith;
 using testing::TemporaryFolder;

@@ -13,11 +13,11 @@ namespace {
 using testing::all_ended;
 using testing::contents;
 using testing::eventually;
-using testing::kPatience;
+using testing::kTestTimeout;
 using testing::TemporaryFolder;
 
 TimePoint soon() {
-  return SteadyClock::now() + kPatience;
+  return SteadyClock::now() + kTestTimeout;
 }
 
 class Group : public ::testing::Test {

@@ -190,7 +190,7 @@ TEST(Servers, AreAsManyAsTheJobHas) {
   Events job({"async", 1, 2});
   EXPECT_EQ(job.coordinator.admit(wire::Role::kServer, {}, {})->index, 1u);
   EXPECT_THAT(job.coordinator.admit(wire::Role::kServer, {}, {}).status().message(),
-              HasSubstr("all are here"));
+              HasSubstr("all have joined"));
 }
 
 TEST(Stop, AnswersWaitingWorkersAndMakesNoMoreUpdates) {

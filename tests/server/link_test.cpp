@@ -59,8 +59,8 @@ class LinkTest : public ::testing::Test, private Link::Events {
         events);
     began_ = time_.now();
   }
-  void open(Duration patience = 10s) {
-    link_->open(time_.now() + patience);
+  void open(Duration timeout = 10s) {
+    link_->open(time_.now() + timeout);
     time_.settle();
   }
   void break_connection() {

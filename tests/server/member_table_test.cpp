@@ -248,7 +248,7 @@ TEST_F(Members, OneThatLeftIsNotLostAndSaysNothingMore) {
   again.channel.send(wire::Pull{});
   time_.settle();
   ASSERT_TRUE(again.ended);
-  EXPECT_EQ(again.ended->message(), "a Pull after leaving");
+  EXPECT_EQ(again.ended->message(), "received Pull after Leave");
   time_.pass(3s);
   EXPECT_TRUE(lost_.empty());
   EXPECT_TRUE(messages_.empty());
@@ -263,7 +263,7 @@ TEST_F(Members, ForgettingOneThatIsLostTellsItSo) {
   table_->forget(0, {5}, true);
   time_.settle();
   ASSERT_TRUE(worker.ended);
-  EXPECT_THAT(worker.ended->message(), HasSubstr("consider this worker lost"));
+  EXPECT_THAT(worker.ended->message(), HasSubstr("declared this worker lost"));
   EXPECT_TRUE(lost_.empty()) << "the caller knows";
   EXPECT_FALSE(table_->incarnation(0));
 }

@@ -82,7 +82,7 @@ TEST(Membership, ARankInUseIsRefused) {
   ASSERT_TRUE(first);
   const auto status = join_error(cluster.worker_options(1), cluster.connector(), small_layout());
   EXPECT_EQ(status.code(), StatusCode::kRefused);
-  EXPECT_THAT(status.message(), HasSubstr("worker 1 is here already"));
+  EXPECT_THAT(status.message(), HasSubstr("worker 1 has already joined"));
 }
 
 TEST(Membership, WorkersWithoutARankGetTheLowestFreeOne) {

@@ -41,7 +41,7 @@ inline server::ServerOptions job(std::uint32_t workers, std::uint32_t servers, c
   options.job.strategy = strategy;
   options.optimizer.lr = 0.1;
   options.optimizer.momentum = 0.9;
-  options.members.silence = kPatience;  // a thread that is starved for a while is not lost
+  options.members.silence = kTestTimeout;  // a thread that is starved for a while is not lost
   options.threads = 2;
   options.inline_elements = 0;  // small as the model is, updates run on the pool
   return options;
@@ -197,9 +197,9 @@ inline std::vector<double> reference(std::uint32_t workers, std::uint64_t steps)
   return replay(histories);
 }
 
-// The weights that an observer asked for, once they are there; none after kPatience.
+// The weights that an observer asked for, once they are there; none after kTestTimeout.
 inline std::optional<client::Observer::Snapshot> await_weights(client::Observer& observer) {
-  const auto give_up = SteadyClock::now() + kPatience;
+  const auto give_up = SteadyClock::now() + kTestTimeout;
   auto snapshot = observer.take_weights();
   while (!snapshot && SteadyClock::now() < give_up) {
     if (!observer.poll(SteadyClock::now() + std::chrono::milliseconds(10))) return {};

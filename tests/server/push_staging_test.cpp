@@ -53,7 +53,7 @@ TEST_F(Staging, IsFreeOnceEveryGroupHasHadThePush) {
   staging_.settle(kWorker, {1}, 0);
   EXPECT_FALSE(staging_.held(kWorker, {1}, 0)) << "the first group has had it";
   EXPECT_TRUE(staging_.held(kWorker, {1}, 1));
-  EXPECT_THAT(error(push(2)), HasSubstr("before the one before it was answered"));
+  EXPECT_THAT(error(push(2)), HasSubstr("before the previous one was answered"));
   staging_.settle(kWorker, {1}, 1);
   EXPECT_EQ(error(push(2)), "");
 }
@@ -68,7 +68,7 @@ TEST_F(Staging, ARepeatedPushIsAnnouncedOncePerConnection) {
 }
 
 TEST_F(Staging, RefusesWhatIsIllegal) {
-  EXPECT_THAT(error(push(1, 7, 0)), HasSubstr("another worker's name"));
+  EXPECT_THAT(error(push(1, 7, 0)), HasSubstr("another worker's rank"));
   EXPECT_THAT(error(push(1, 8)), HasSubstr("another incarnation"));
   EXPECT_THAT(error(push(2)), HasSubstr("out of order"));
   EXPECT_THAT(error(push(1), 3), HasSubstr("wrong size"));

@@ -14,7 +14,7 @@
 namespace capstan::testing {
 
 // A client that sends exactly what a test tells it to, and nothing by itself: no heartbeats. Its waits end
-// after kPatience; on a cluster with a clock of its own, when nothing more happens. Not thread-safe.
+// after kTestTimeout; on a cluster with a clock of its own, when nothing more happens. Not thread-safe.
 class RawPeer final : private transport::Handler {
  public:
   RawPeer(transport::loopback::Network& network, const std::string& address)
@@ -47,7 +47,7 @@ class RawPeer final : private transport::Handler {
   template <class T>
   std::optional<T> next() {
     if (time_) time_->settle();
-    const auto give_up = SteadyClock::now() + kPatience;
+    const auto give_up = SteadyClock::now() + kTestTimeout;
     do {
       while (!inbox_.empty()) {
         const auto message = std::move(inbox_.front());

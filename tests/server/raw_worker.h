@@ -25,7 +25,7 @@ inline void begin_job(RawPeer& peer) {
   peer.send(wire::Initialize{}, initial_weights(small_layout()));
 }
 
-// Joins a server that may answer "not yet": tries until it is admitted. Null after kPatience.
+// Joins a server that may answer "not yet": tries until it is admitted. Null after kTestTimeout.
 inline std::unique_ptr<RawPeer> join_in_time(LoopbackCluster& cluster, const std::string& address,
                                              const wire::Join& join) {
   std::unique_ptr<RawPeer> peer;

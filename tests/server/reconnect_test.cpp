@@ -233,7 +233,7 @@ TEST(Reconnect, AWorkerThatWasGivenUpIsNotAdmittedAgain) {
   RawPeer again(cluster, "0");
   ASSERT_TRUE(again.shake_hands(cluster.token()));
   again.send(worker_join(1, 5));
-  EXPECT_EQ(again.wait_closed(), "the other parts of the job consider this worker lost");
+  EXPECT_EQ(again.wait_closed(), "the servers have declared this worker lost");
   ASSERT_TRUE(other.pull());
   other.initialize();
   ASSERT_TRUE(other.answer());
@@ -309,7 +309,7 @@ TEST(Reconnect, AnObserverGetsItsAnswersWhereverItWasCut) {
       (*observer)->request_weights(small_layout(), {kSteps});
       std::thread workers([&] { run_workers(cluster, 2, kSteps); });
       std::optional<client::Observer::Snapshot> snapshot;
-      const auto give_up = SteadyClock::now() + testing::kPatience;
+      const auto give_up = SteadyClock::now() + testing::kTestTimeout;
       while (!snapshot && SteadyClock::now() < give_up) {
         for (std::size_t s : {0, 1}) {
           const auto status = (*observer)->status(s);

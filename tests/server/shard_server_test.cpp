@@ -82,15 +82,14 @@ TEST_F(Shard, AppliesWhatItHolds) {
   EXPECT_FLOAT_EQ(shard_->weights()[0], 1 - 0.5f * (0.25f * 2 + 0.75f * 4));
   EXPECT_EQ(shard_->last_update_at(), time_.now());
   EXPECT_EQ(idle_, 1);
-  EXPECT_THAT(error(wire::ApplyOrder{{1}, {{{0}, {1}, 1}}}), HasSubstr("worker 0 that is not here"))
-      << "once";
+  EXPECT_THAT(error(wire::ApplyOrder{{1}, {{{0}, {1}, 1}}}), HasSubstr("worker 0 is not staged")) << "once";
 }
 
 TEST_F(Shard, DroppedPushesAreNotUsed) {
   begin();
   push(0, 1, 2);
   EXPECT_EQ(error(wire::DropOrder{{0}, {1}}), "");
-  EXPECT_THAT(error(wire::ApplyOrder{{0}, {{{0}, {1}, 1}}}), HasSubstr("not here"));
+  EXPECT_THAT(error(wire::ApplyOrder{{0}, {{{0}, {1}, 1}}}), HasSubstr("not staged"));
   EXPECT_FLOAT_EQ(shard_->weights()[0], 1);
 }
 
@@ -118,12 +117,12 @@ TEST_F(Shard, AnOrderThatMakesNoSenseChangesNothing) {
   apply.group = 1;
   EXPECT_THAT(error(apply), HasSubstr("group 1 of 1"));
   EXPECT_THAT(error(wire::DropOrder{{0}, {1}, 1}), HasSubstr("group 1 of 1"));
-  EXPECT_THAT(error(wire::ApplyOrder{{0}, {}}), HasSubstr("an update of nothing"));
-  EXPECT_THAT(error(wire::ApplyOrder{{0}, {{{0}, {2}, 1}}}), HasSubstr("not here"));
-  EXPECT_THAT(error(wire::ApplyOrder{{0}, {{{1}, {1}, 1}}}), HasSubstr("worker 1 that is not here"));
+  EXPECT_THAT(error(wire::ApplyOrder{{0}, {}}), HasSubstr("an update without contributions"));
+  EXPECT_THAT(error(wire::ApplyOrder{{0}, {{{0}, {2}, 1}}}), HasSubstr("not staged"));
+  EXPECT_THAT(error(wire::ApplyOrder{{0}, {{{1}, {1}, 1}}}), HasSubstr("worker 1 is not staged"));
   wire::ApplyOrder nothing{{0}, {{{0}, {1}, 1}}};
   nothing.accumulated = true;
-  EXPECT_THAT(error(nothing), HasSubstr("an update of nothing"));
+  EXPECT_THAT(error(nothing), HasSubstr("an update without contributions"));
   wire::ApplyOrder adaptive{{0}, {{{0}, {1}, 1}}, UpdateRule::Kind::kCompensateAdaptive};
   EXPECT_THAT(error(adaptive), HasSubstr("this job's strategy does not make"));
   EXPECT_FLOAT_EQ(shard_->weights()[0], 1);
@@ -143,7 +142,7 @@ TEST_F(ShardOfGroups, UpdatesOneGroupAtATime) {
   EXPECT_EQ(error(apply), "");
   EXPECT_FLOAT_EQ(shard_->weights()[0], 1) << "of the default group";
   EXPECT_FLOAT_EQ(shard_->weights()[layout_.offset(1)], 1 - 0.5f * 2);
-  EXPECT_THAT(error(apply), HasSubstr("not here")) << "that group has had it";
+  EXPECT_THAT(error(apply), HasSubstr("not staged")) << "that group has had it";
   apply.group = 0;
   EXPECT_EQ(error(apply), "");
   EXPECT_FLOAT_EQ(shard_->weights()[0], 1 - 0.5f * 2);

@@ -98,9 +98,9 @@ TEST(Places, AreTheRankAskedForOrTheLowestFreeOne) {
   EXPECT_EQ(table.admit({}, {12})->value, 0u);
   EXPECT_EQ(table.admit({}, {12})->value, 0u) << "it asks again, and did not hear the answer";
   EXPECT_EQ(table.admit({}, {13})->value, 2u);
-  EXPECT_THAT(table.admit({}, {14}).status().message(), HasSubstr("3 workers, and all are taken"));
+  EXPECT_THAT(table.admit({}, {14}).status().message(), HasSubstr("3 workers, and all ranks are taken"));
   EXPECT_THAT(table.admit(3, {14}).status().message(), HasSubstr("worker 3 does not exist"));
-  EXPECT_THAT(table.admit(1, {14}).status().message(), HasSubstr("worker 1 is here already"));
+  EXPECT_THAT(table.admit(1, {14}).status().message(), HasSubstr("worker 1 has already joined"));
 }
 
 TEST(Places, OfLostWorkersAreGivenToNewcomers) {
@@ -109,13 +109,13 @@ TEST(Places, OfLostWorkersAreGivenToNewcomers) {
   ASSERT_TRUE(table.admit(1, {2}));
   table[{1}].applied = {40};
   table[{1}].enter(WorkerPhase::kLost);
-  EXPECT_THAT(table.admit(1, {2}).status().message(), HasSubstr("consider this worker lost"));
+  EXPECT_THAT(table.admit(1, {2}).status().message(), HasSubstr("declared this worker lost"));
   EXPECT_EQ(table.admit({}, {3})->value, 1u);
   EXPECT_EQ(table[{1}].applied, StepCount{40}) << "with its predecessor's part of the data";
   EXPECT_EQ(table[{1}].phase, WorkerPhase::kJoined);
   table[{0}].enter(WorkerPhase::kLeft);
   EXPECT_THAT(table.admit(0, {4}).status().message(), HasSubstr("has finished its part"));
-  EXPECT_THAT(table.admit({}, {4}).status().message(), HasSubstr("all are taken"));
+  EXPECT_THAT(table.admit({}, {4}).status().message(), HasSubstr("all ranks are taken"));
 }
 
 TEST(Places, MarksOfACheckpointBelongToOneIncarnation) {

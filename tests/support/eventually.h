@@ -9,11 +9,11 @@
 namespace capstan::testing {
 
 // After this long a test fails instead of waiting on: far longer than anything takes on a busy machine.
-inline constexpr auto kPatience = std::chrono::seconds(60);
+inline constexpr auto kTestTimeout = std::chrono::seconds(60);
 
-// Waits until `condition` holds, for changes that no event announces; false after kPatience.
+// Waits until `condition` holds, for changes that no event announces; false after kTestTimeout.
 inline bool eventually(const std::function<bool()>& condition) {
-  const auto give_up = SteadyClock::now() + kPatience;
+  const auto give_up = SteadyClock::now() + kTestTimeout;
   while (!condition()) {
     if (SteadyClock::now() >= give_up) return false;
     std::this_thread::sleep_for(std::chrono::milliseconds(1));

@@ -49,7 +49,7 @@ class LoopbackCluster {
     client::LinkOptions options;
     options.servers = addresses_;
     options.token = token_;
-    options.connect_timeout = options.silence = kPatience;  // for servers that are starved for a while
+    options.connect_timeout = options.silence = kTestTimeout;  // for servers that are starved for a while
     return options;
   }
   client::LinkOptions worker_options(std::uint32_t rank) const {
@@ -119,7 +119,7 @@ class LoopbackCluster {
         ready = true;
         ready.notify_all();
         // A job that does not end fails its test instead of holding it up.
-        const auto give_up = SteadyClock::now() + 2 * kPatience;
+        const auto give_up = SteadyClock::now() + 2 * kTestTimeout;
         while (!ending_ && server.outcome() == server::Server::Outcome::kRunning &&
                SteadyClock::now() < give_up) {
           loop.run_once(SteadyClock::now() + std::chrono::milliseconds(50));

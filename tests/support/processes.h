@@ -29,7 +29,7 @@ inline bool wait_readable(const std::vector<int>& fds, TimePoint deadline) {
   return ::poll(polled.data(), polled.size(), static_cast<int>(std::clamp<long>(left, 0, 1'000'000))) > 0;
 }
 
-inline bool all_ended(const std::vector<pid_t>& pids, Duration patience = kPatience) {
+inline bool all_ended(const std::vector<pid_t>& pids, Duration patience = kTestTimeout) {
   const auto deadline = SteadyClock::now() + patience;
   for (const auto pid : pids) {
     const auto fd = process_fd(pid);
@@ -41,7 +41,7 @@ inline bool all_ended(const std::vector<pid_t>& pids, Duration patience = kPatie
 // Waits until `condition` holds, which is looked at whenever a file is written, moved or removed in the
 // folder (or is the file itself), and when the process has ended; false where it does not hold by then.
 inline bool await_files(const std::filesystem::path& watched, const std::function<bool()>& condition,
-                        pid_t process, Duration patience = kPatience) {
+                        pid_t process, Duration patience = kTestTimeout) {
   const UniqueFd changes(::inotify_init1(IN_NONBLOCK | IN_CLOEXEC));
   ::inotify_add_watch(changes.get(), watched.c_str(), IN_MODIFY | IN_CREATE | IN_MOVE | IN_DELETE);
   const auto ended = process_fd(process);

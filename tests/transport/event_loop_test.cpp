@@ -73,7 +73,7 @@ TEST(EventLoop, PostFromAnotherThreadEndsASleep) {
     }
   });
   // Each sleep is longer than the test may take: only a wake ends it in time.
-  const TimePoint deadline = SteadyClock::now() + kPatience;
+  const TimePoint deadline = SteadyClock::now() + kTestTimeout;
   while (done < 100 && SteadyClock::now() < deadline) loop.run_once(deadline);
   EXPECT_EQ(done, 100);
   done = 100;  // lets the thread end, whatever happened
@@ -84,7 +84,7 @@ TEST(EventLoop, PostFromAnotherThreadEndsASleep) {
 TEST(EventLoop, WakeBeforeTheSleepIsNotLost) {
   EventLoop loop;
   loop.wake();
-  const TimePoint deadline = SteadyClock::now() + kPatience;
+  const TimePoint deadline = SteadyClock::now() + kTestTimeout;
   loop.run_once(deadline);
   EXPECT_LT(SteadyClock::now(), deadline);
 }
@@ -99,7 +99,7 @@ TEST(EventLoop, PostedFromWithinRunsInTheNextRound) {
   loop.post([&] { order.push_back(2); });
   EXPECT_TRUE(loop.run_once(SteadyClock::now()));
   EXPECT_THAT(order, ElementsAre(1, 2));
-  EXPECT_TRUE(loop.run_once(SteadyClock::now() + kPatience));
+  EXPECT_TRUE(loop.run_once(SteadyClock::now() + kTestTimeout));
   EXPECT_THAT(order, ElementsAre(1, 2, 3));
 }
 
@@ -116,7 +116,7 @@ TEST(EventLoop, UnwatchWithinABatchHoldsForEventsAlreadyFetched) {
   };
   loop.watch(one.get(), EPOLLIN, both);
   loop.watch(two.get(), EPOLLIN, both);
-  EXPECT_TRUE(loop.run_once(SteadyClock::now() + kPatience));
+  EXPECT_TRUE(loop.run_once(SteadyClock::now() + kTestTimeout));
   EXPECT_FALSE(loop.run_once(SteadyClock::now()));
   EXPECT_EQ(runs, 1);
 }
@@ -151,7 +151,7 @@ TEST(EventLoop, ChangeStopsAndResumesEvents) {
   loop.change(fd.get(), 0);
   EXPECT_FALSE(loop.run_once(SteadyClock::now()));
   loop.change(fd.get(), EPOLLIN);
-  EXPECT_TRUE(loop.run_once(SteadyClock::now() + kPatience));
+  EXPECT_TRUE(loop.run_once(SteadyClock::now() + kTestTimeout));
   EXPECT_EQ(runs, 1);
   loop.unwatch(fd.get());
 }
@@ -177,7 +177,7 @@ TEST(EventLoop, PollerIsAskedAgainInsteadOfSleepingUntilItIsArmed) {
   Stubborn poller(loop);
   const UniqueFd fd(::eventfd(0, EFD_CLOEXEC));
   loop.add_poller(&poller, fd.get());
-  EXPECT_TRUE(loop.run_once(SteadyClock::now() + kPatience));
+  EXPECT_TRUE(loop.run_once(SteadyClock::now() + kTestTimeout));
   EXPECT_GE(poller.progressed, 6);
   EXPECT_LT(poller.refusals, 0);
   loop.remove_poller(&poller, fd.get());

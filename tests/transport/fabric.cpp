@@ -109,7 +109,7 @@ std::vector<std::byte> pattern(std::size_t count, std::uint64_t seed) {
 }
 
 bool run_until(EventLoop& loop, const std::function<bool()>& done) {
-  const TimePoint deadline = SteadyClock::now() + kPatience;
+  const TimePoint deadline = SteadyClock::now() + kTestTimeout;
   while (!done()) {
     if (SteadyClock::now() >= deadline) return false;
     loop.run_once(std::min(deadline, SteadyClock::now() + std::chrono::milliseconds(100)));

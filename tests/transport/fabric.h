@@ -12,7 +12,7 @@
 
 namespace capstan::transport::testing {
 
-inline constexpr auto kPatience = std::chrono::seconds(20);
+inline constexpr auto kTestTimeout = std::chrono::seconds(20);
 
 // One transport under test, as the suite needs it.
 class Fabric {
@@ -49,7 +49,7 @@ inline std::string text_of(Bytes bytes) {
 // Bytes that tell where they came from.
 std::vector<std::byte> pattern(std::size_t count, std::uint64_t seed);
 
-// Runs the loop until `done`; false after kPatience.
+// Runs the loop until `done`; false after kTestTimeout.
 bool run_until(EventLoop& loop, const std::function<bool()>& done);
 // Runs the loop while it has anything to do, for things that must not happen.
 void settle(EventLoop& loop);

@@ -150,7 +150,7 @@ int run_train(const Arguments& arguments) {
   if (!parse(flags, arguments)) return kSuccess;
   auto& config = flags.config;
   flags.ranks.apply_to(config);
-  if (config.has_servers()) config.optimizer.prefer(config.plan());
+  if (config.has_servers()) config.optimizer.prefer(config.strategy_spec());
   (void)client::parse_address(config.listen);
   config.validate();
   job::check_device(config.device);

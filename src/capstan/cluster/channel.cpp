@@ -26,7 +26,7 @@ void Channel::send(const wire::Message& message, const transport::Segment& segme
 }
 
 bool Channel::is_silent(TimePoint now, Duration limit) const {
-  if (connection_->is_mid_payload()) limit = std::max<Duration>(limit, transport::kPayloadPatience);
+  if (connection_->is_mid_payload()) limit = std::max<Duration>(limit, transport::kPayloadTimeout);
   return now - last_heard() > limit;
 }
 

@@ -63,7 +63,7 @@ class Channel final : private transport::Handler {
   const char* kind() const { return connection_->kind(); }
   TimePoint last_heard() const { return connection_->last_arrival(); }
   // Nothing has arrived for longer than `limit`; in the middle of a payload, for longer than
-  // kPayloadPatience.
+  // kPayloadTimeout.
   bool is_silent(TimePoint now, Duration limit) const;
 
  private:

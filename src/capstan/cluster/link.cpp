@@ -12,7 +12,7 @@ Link::Link(transport::EventLoop& loop, Options options, Connect connect, Events&
       options_(std::move(options)),
       connect_(std::move(connect)),
       events_(events),
-      patience_(options_.first_patience) {}
+      attempt_timeout_(options_.attempt_timeout) {}
 
 Link::~Link() {
   close();
@@ -37,8 +37,8 @@ void Link::connect() {
   Channel::Events& events = *this;
   channel_ =
       std::make_unique<Channel>(Channel::Side::kConnecting, std::move(*connection), options_.token, events);
-  set_timer(std::min(loop_.now() + patience_, give_up_), [this] {
-    patience_ *= 2;
+  set_timer(std::min(loop_.now() + attempt_timeout_, give_up_), [this] {
+    attempt_timeout_ *= 2;
     channel_->end(Status::timeout("no answer"));
   });
 }
@@ -75,7 +75,7 @@ void Link::broken(Status why) {
   const auto now = loop_.now();
   if (in_service) {
     give_up_ = now + options_.reconnect;
-    patience_ = options_.return_patience;
+    attempt_timeout_ = options_.reconnect_attempt_timeout;
   }
   const bool is_final = why.code() == StatusCode::kRefused || why.code() == StatusCode::kMalformed;
   // On one host a connection ends only with its process.

@@ -16,11 +16,11 @@ class Link final : private Channel::Events {
  public:
   struct Options {
     Token token;
-    Duration silence = std::chrono::seconds(3);         // a server that is silent for this long is lost
-    Duration reconnect = {};                            // how long to retry after a break; 0: not at all
-    Duration retry = std::chrono::milliseconds(20);     // between two attempts
-    Duration first_patience = std::chrono::seconds(2);  // timeout from connect to Joined; doubled by each
-    Duration return_patience = std::chrono::milliseconds(200);  // the same after a break
+    Duration silence = std::chrono::seconds(3);          // a server that is silent for this long is lost
+    Duration reconnect = {};                             // how long to retry after a break; 0: not at all
+    Duration retry = std::chrono::milliseconds(20);      // between two attempts
+    Duration attempt_timeout = std::chrono::seconds(2);  // from connect to Joined; doubled by each attempt
+    Duration reconnect_attempt_timeout = std::chrono::milliseconds(200);  // the same after a break
   };
   // kIdle → kConnecting ⇄ kWaiting; kConnecting → kJoined → kWaiting after a break; all → kEnded.
   enum class State { kIdle, kConnecting, kJoined, kWaiting, kEnded };
@@ -86,7 +86,7 @@ class Link final : private Channel::Events {
   wire::Joined joined_;
   std::string kind_;
   TimePoint give_up_;
-  Duration patience_;
+  Duration attempt_timeout_;
   std::optional<transport::EventLoop::TimerId> timer_;
 };
 

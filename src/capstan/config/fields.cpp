@@ -9,7 +9,7 @@ namespace {
 
 constexpr const char *kModel = "Model and data", *kJob = "Job", *kOptimizer = "Optimizer",
                      *kConnection = "Connection", *kCheckpoints = "Checkpoints", *kOutput = "Output";
-constexpr auto kManages = kTrain | kServe;  // commands that know the whole job
+constexpr auto kManages = kTrain | kServe;  // commands that configure the whole job
 constexpr auto kTrains = kManages | kWork;  // commands that have a network and its data
 constexpr auto kLoads = kTrains | kEval;
 constexpr auto kReads = kLoads | kBenchData;
@@ -47,7 +47,7 @@ std::vector<Field> model_fields(JobConfig& c) {
            {.name = "image-size",
             .value = &c.image_size,
             .limits = WholeRange{0, kMostSide},
-            .help = "Height and width of images, 8 to 1024, where the data can be scaled (0: the dataset's)",
+            .help = "Height and width of images, 8 to 1024, if the dataset can be scaled (0: the dataset's)",
             .group = kModel},
        .commands = kReads,
        .on_resume = kMustMatch},
@@ -70,7 +70,7 @@ std::vector<Field> model_fields(JobConfig& c) {
        .per_process = true},
       {.setting = {.name = "strict",
                    .value = &c.strict,
-                   .help = "End at an image that cannot be read, instead of replacing it",
+                   .help = "Fail at an unreadable image instead of replacing it",
                    .group = kModel},
        .commands = kReads,
        .on_resume = kSameJob},
@@ -83,7 +83,7 @@ std::vector<Field> model_fields(JobConfig& c) {
        .on_resume = kMustMatch},
       {.setting = {.name = "weights",
                    .value = &c.weights,
-                   .help = "Weights to begin with: a PyTorch state dict of the same network (safetensors)",
+                   .help = "Initial weights: a PyTorch state dict of the same network (safetensors)",
                    .group = kModel,
                    .hint = "FILE"},
        .commands = kTrains,
@@ -166,13 +166,13 @@ std::vector<Field> job_fields(JobConfig& c) {
        .on_resume = kMayDiffer},
       {.setting = {.name = "strategy",
                    .value = &c.strategy,
-                   .help = "How workers and servers synchronise; help lists the strategies",
+                   .help = "How workers and servers synchronise (--strategy help lists the strategies)",
                    .group = kJob},
        .commands = kServes,
        .on_resume = kSameJob},
       {.setting = {.name = "switch",
                    .value = &c.switches,
-                   .help = "Strategies to change to, and after how many updates: 500=async,900=ssp:3",
+                   .help = "Strategies to switch to, and after how many updates: 500=async,900=ssp:3",
                    .group = kJob,
                    .hint = "STEP=STRATEGY,..."},
        .commands = kServes,
@@ -210,7 +210,7 @@ std::vector<Field> job_fields(JobConfig& c) {
        .per_process = true},
       {.setting = {.name = "slow-worker",
                    .value = &c.slow_workers,
-                   .help = "Slows workers down by a factor, to see what a strategy does: 1:3x",
+                   .help = "Slow workers down by a factor, to test a strategy: 1:3x",
                    .group = kJob,
                    .hint = "RANK:TIMESx,..."},
        .commands = kTrain,
@@ -306,17 +306,16 @@ std::vector<Field> run_fields(JobConfig& c) {
                    .group = kCheckpoints},
        .commands = kManages,
        .on_resume = kMayDiffer},
-      {.setting = {.name = "resume",
-                   .value = &c.resume,
-                   .help =
-                       "Resume from a checkpoint: its folder, a run's folder (its newest good one), or auto",
-                   .group = kCheckpoints,
-                   .hint = "auto|PATH"},
+      {.setting =
+           {.name = "resume",
+            .value = &c.resume,
+            .help = "Resume from a checkpoint: its folder, a run's folder (newest valid checkpoint), or auto",
+            .group = kCheckpoints,
+            .hint = "auto|PATH"},
        .commands = kManages},
       {.setting = {.name = "evaluator",
                    .value = &c.evaluator,
-                   .help =
-                       "Start capstan eval beside the job: it evaluates each checkpoint and links the best",
+                   .help = "Run capstan eval beside the job: it evaluates each checkpoint and links the best",
                    .group = kCheckpoints},
        .commands = kTrain,
        .on_resume = kMayDiffer,

@@ -17,7 +17,7 @@
 namespace capstan::config {
 namespace {
 
-// Only of a regular file: others may never end.
+// Regular files only: others may be endless.
 std::string contents(const std::string& file) {
   struct stat facts {};
   if (::stat(file.c_str(), &facts) != 0)
@@ -41,11 +41,11 @@ std::string text_of(const toml::node& node, const std::string& where) {
   if (const auto v = node.value_exact<bool>()) return *v ? "true" : "false";
   if (const auto v = node.value_exact<std::int64_t>()) return fmt::format("{}", *v);
   if (const auto v = node.value_exact<double>()) return fmt::format("{}", *v);
-  fail(fmt::format("{}: a value must be a text, a number, true or false", where));
+  fail(fmt::format("{}: a value must be a string, a number, true or false", where));
 }
 
 const Field& known(std::span<const Field> fields, const std::string& key, const std::string& place) {
-  if (key == "config") fail(fmt::format("{}: a configuration file cannot name another", place));
+  if (key == "config") fail(fmt::format("{}: a configuration file cannot include another", place));
   if (const auto* field = find(fields, key)) return *field;
   const auto near = suggestion(fields, key);
   fail(fmt::format("{}: {}: unknown key{}", place, key,
@@ -57,8 +57,8 @@ bool is_off(const Given& given) {
   return is_switch(given.field->setting) && assign({.name = {}, .value = &on}, given.text).empty() && !on;
 }
 
-// True where `later` leaves nothing of what `earlier` set. A switch that is off says nothing, and one that
-// adjusts a field needs what the field was given.
+// True if `later` replaces `earlier`. A switch that is off has no effect, and a switch that adjusts a field
+// needs the field's earlier value.
 bool overrides(const Given& later, const Given& earlier) {
   if (later.field == earlier.field) return true;
   if (later.field->target() != earlier.field->target()) return false;
@@ -131,7 +131,7 @@ void apply(std::span<const Field> fields, std::vector<std::vector<Given>> layers
     });
     all.insert(all.end(), layer.begin(), layer.end());
   }
-  for (const auto& field : fields) {  // in this order: --staleness-damping looks at --strategy
+  for (const auto& field : fields) {  // in this order: --staleness-damping reads --strategy
     const auto last =
         std::find_if(all.rbegin(), all.rend(), [&](const Given& g) { return g.field == &field; });
     if (last != all.rend()) set(*last);

@@ -18,11 +18,11 @@ constexpr double kSgdMomentum = 0.9;
 
 }  // namespace
 
-void OptimizerConfig::prefer(const strategy::StrategySpec& plan) {
-  const auto local = plan.first->local_steps();
+void OptimizerConfig::prefer(const strategy::StrategySpec& spec) {
+  const auto local = spec.first->local_steps();
   if (*local.optimizer) preferred = local.optimizer;
   if (!local.uses_local_steps())
-    lr_share = static_cast<double>(plan.least_pushes_per_update()) / plan.workers;
+    lr_share = static_cast<double>(spec.least_pushes_per_update()) / spec.workers;
 }
 
 optimizer::Options OptimizerConfig::options() const {
@@ -34,7 +34,7 @@ optimizer::Options OptimizerConfig::options() const {
         if (!wanted) return;
         if (option.belongs_to(out.kind)) {
           value = *wanted;
-        } else if (*wanted != 0) {  // a zero says nothing: files of every optimizer may have it
+        } else if (*wanted != 0) {  // a zero is accepted: it means "off" for every optimizer
           throw UserError(fmt::format("--{} is an option of {}, not of optimizer {}", option.name,
                                       optimizer::names_of(option.owners), optimizer::name(out.kind)));
         }
@@ -78,7 +78,7 @@ unsigned JobConfig::threads_per_server() const {
   return server_threads > 0 ? server_threads : std::max(1u, usable_cores() / servers);
 }
 
-strategy::StrategySpec JobConfig::plan() const {
+strategy::StrategySpec JobConfig::strategy_spec() const {
   return strategy::parse_strategy_spec(strategy::strategy_spec_text(strategy, switches), workers);
 }
 
@@ -118,7 +118,7 @@ void JobConfig::validate_model() const {
     throw UserError(fmt::format("--image-size {}: must be from {} to {}", image_size, kLeastSide, kMostSide));
   }
   if (!weights.empty() && !std::filesystem::is_regular_file(weights))
-    throw UserError(fmt::format("--weights {}: there is no such file", weights.string()));
+    throw UserError(fmt::format("--weights {}: no such file", weights.string()));
 }
 
 void JobConfig::validate() const {
@@ -130,10 +130,10 @@ void JobConfig::validate() const {
     if (const auto wrong = assign(field.setting, text); !wrong.empty())
       throw UserError(fmt::format("--{} {}: {}", field.name(), text, wrong));
   }
-  if (has_servers()) (void)plan();
+  if (has_servers()) (void)strategy_spec();
   if (!has_servers() && !switches.empty())
-    throw UserError(fmt::format("--switch: strategy {} has no other to change to", strategy));
-  (void)slow_down(0);  // reads all of them
+    throw UserError(fmt::format("--switch: strategy {} does not support switching", strategy));
+  (void)slow_down(0);  // parses the whole list
   (void)optimizer.options();
   (void)CheckpointEvery::parse(checkpoint_every);
 }
@@ -141,7 +141,7 @@ void JobConfig::validate() const {
 JobConfig JobConfig::resolved() const {
   auto out = *this;
   auto& rule = out.optimizer;
-  if (has_servers()) rule.prefer(plan());
+  if (has_servers()) rule.prefer(strategy_spec());
   const auto options = rule.options();
   rule.name = optimizer::name(options.kind);
   optimizer::visit_options(

@@ -12,27 +12,27 @@
 
 namespace capstan::config {
 
-// The rule by which servers change weights, as a user gives it. An option that is absent is not given and
-// takes the optimizer's own default. Members are named as those of optimizer::Options.
+// The optimizer as a user configures it. An absent option takes the optimizer's own default. Members are
+// named as those of optimizer::Options.
 struct OptimizerConfig {
-  std::string name;  // empty: what the strategy prefers, or sgd
+  std::string name;  // empty: `preferred`
   std::optional<double> lr, weight_decay, momentum, dampening, beta1, beta2, eps, alpha, lr_decay;
   std::optional<bool> nesterov, centered;
   std::string lr_schedule = "constant";
   std::uint64_t warmup = 0;
-  // What the strategy prefers where nothing is given: set by prefer().
+  // The strategy's defaults, set by prefer().
   std::string preferred = "sgd";
   double lr_share = 1;  // of the optimizer's default learning rate
 
-  // Takes the optimizer that suits the strategy, and a share of the learning rate where an update is of a
-  // share of the workers' gradients. What is given stays.
-  void prefer(const strategy::StrategySpec& plan);
-  // Both throw UserError that names what is wrong. Defaults are PyTorch's, except sgd's momentum of 0.9.
+  // Sets the strategy's default optimizer and, if an update uses only a share of the workers' gradients, the
+  // same share of the default learning rate. Options that are given stay.
+  void prefer(const strategy::StrategySpec& spec);
+  // Both throw UserError. Defaults are PyTorch's, except sgd's momentum of 0.9.
   optimizer::Options options() const;
   optimizer::Schedule schedule(std::uint64_t total_steps) const;
 };
 
-// How often a checkpoint is written: after so many updates, or so much time.
+// How often a checkpoint is written: every `steps` updates, or every `seconds`. Both 0: never.
 struct CheckpointEvery {
   std::uint64_t steps = 0;
   double seconds = 0;
@@ -42,23 +42,24 @@ struct CheckpointEvery {
 
 inline constexpr std::uint32_t kLeastSide = 8, kMostSide = 1024;  // of images
 
-// What a job needs to know. fields.h has the table of its fields: flags, keys of configuration files, rules.
+// The configuration of a job. fields.h has the table of its fields: flags, keys of configuration files,
+// rules.
 struct JobConfig {
   std::string network = "lenet";
   std::string dataset = "digits";
   std::filesystem::path data_dir;
   std::uint32_t num_classes = 0;           // 0: the dataset's
   std::uint32_t image_size = 0;            // height and width to which images are scaled; 0: the dataset's
-  std::optional<std::uint64_t> init_seed;  // of the first weights; absent: the seed
-  std::filesystem::path weights;           // safetensors to begin with; empty: from the seed
+  std::optional<std::uint64_t> init_seed;  // of the initial weights; absent: `seed`
+  std::filesystem::path weights;           // initial weights (safetensors); empty: from the seed
   std::string augment = "auto";
   unsigned loader_threads = 0;  // per worker; 0: cores ÷ workers
   bool strict = false;          // an image that cannot be read ends the job
   std::uint32_t workers = 2;
   std::uint32_t servers = 1;
   std::string strategy = "sync";
-  std::string switches;           // "500=async,900=ssp:3": strategies that take over at these steps
-  std::string slow_workers;       // "1:3x": which take how many times as long for a step
+  std::string switches;           // "500=async,900=ssp:3": strategies to switch to, by update
+  std::string slow_workers;       // "1:3x": worker 1 takes three times as long for a step
   std::uint32_t batch_size = 32;  // per worker
   std::uint32_t epochs = 15;
   std::uint64_t max_steps = 0;  // updates; 0: no limit
@@ -69,12 +70,12 @@ struct JobConfig {
   unsigned server_threads = 0;  // per server; 0: cores ÷ servers
   std::string transport = "auto";
   std::string listen = "127.0.0.1:0";
-  double join_timeout = 120;  // seconds after which workers that have not come are left out
+  double join_timeout = 120;  // seconds; then the job starts without the missing workers
   std::filesystem::path token_file;
   std::filesystem::path train_dir;
   std::string checkpoint_every = "5m";
   std::uint32_t keep = 3;   // checkpoints
-  std::string resume;       // auto, a run's folder or a checkpoint's; empty: begin anew
+  std::string resume;       // auto, a run's folder or a checkpoint's; empty: a new run
   bool evaluator = false;   // a process evaluates each checkpoint
   double log_interval = 0;  // seconds between progress lines; 0: 0.2 on a terminal, 2 elsewhere
 
@@ -82,24 +83,25 @@ struct JobConfig {
   std::set<std::string, std::less<>> given;
 
   bool is_single() const { return strategy == "single"; }
-  bool is_allreduce() const { return strategy == "allreduce"; }  // workers without a server in the step
+  bool is_allreduce() const { return strategy == "allreduce"; }
   bool has_servers() const { return !is_single() && !is_allreduce(); }
-  strategy::StrategySpec plan() const;           // of a job that has servers; throws UserError
+  strategy::StrategySpec strategy_spec() const;  // of a job that has servers; throws UserError
   double slow_down(std::uint32_t worker) const;  // 1 for most; throws UserError
   unsigned worker_threads() const;
   unsigned threads_per_loader() const;
   unsigned threads_per_server() const;
 
-  // Checks what flags alone cannot: throws UserError. The second looks at the network and its data only.
+  // Check fields that depend on each other; throw UserError. validate_model() checks the network and its data
+  // only.
   void validate() const;
   void validate_model() const;
-  // The same job with every derived field given and every path absolute. Throws UserError.
+  // The same job with every derived field set and every path absolute. Throws UserError.
   JobConfig resolved() const;
-  // As config.toml has it (toml_file.h); `train --config` of it runs the same job again. Throws UserError.
+  // The text of config.toml (toml_file.h); `train --config` repeats the job from it. Throws UserError.
   std::string to_toml() const;
 };
 
-// "1:3x,5:2x": which of `workers` workers take how many times as long. Throws UserError.
+// "1:3x,5:2x": the slowdown factor of each listed rank below `workers`. Throws UserError.
 std::map<std::uint32_t, double> parse_slow_workers(const std::string& list, std::uint32_t workers);
 
 }  // namespace capstan::config

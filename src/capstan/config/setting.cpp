@@ -44,7 +44,7 @@ std::optional<bool> truth(std::string_view text) {
   return std::nullopt;
 }
 
-// Each reads one type; the text of what is right comes back where the value is not.
+// Each overload reads one type; it returns "" or a description of valid values.
 std::string read(bool& out, const std::string& text, const Limits&) {
   const auto value = truth(text);
   if (!value) return "should be true or false";

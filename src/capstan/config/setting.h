@@ -12,23 +12,23 @@
 
 namespace capstan::config {
 
-// What a flag does that has no value of its own. It gets the text that was checked; a switch runs it only
-// when it is on. It may throw UserError.
+// A function that a flag calls instead of storing a value. It receives the checked text; a switch calls it
+// only when on. It may throw UserError.
 struct Action {
   std::function<void(const std::string&)> run;
   bool is_switch = false;
 };
 
-// Where a value is kept. The type says which text is right.
+// Where a value is stored. The type determines which texts are valid.
 using Value = std::variant<std::string*, std::filesystem::path*, bool*, std::uint16_t*, std::uint32_t*,
                            std::uint64_t*, double*, std::optional<bool>*, std::optional<std::uint32_t>*,
                            std::optional<std::uint64_t>*, std::optional<double>*, Action>;
 
-// The largest whole number that a configuration file can hold.
+// The largest whole number in a TOML file.
 inline constexpr std::uint64_t kMostWhole = std::numeric_limits<std::int64_t>::max();
 
-// Which values are right, both ends included. Without limits a number is finite, and a whole number is as
-// large as its type and a configuration file can hold.
+// The valid values, both ends included. Without limits, a number must be finite, and a whole number must fit
+// its type and TOML.
 struct WholeRange {
   std::uint64_t low = 0, high = kMostWhole;
 };
@@ -38,7 +38,7 @@ struct NumberRange {
 using Words = std::vector<std::string_view>;
 using Limits = std::variant<std::monostate, WholeRange, NumberRange, Words>;
 
-// One value that a user can give: a flag, and a key of a configuration file. Texts are literals.
+// One value that a user can set, by a flag and a key of configuration files. Texts are literals.
 struct Setting {
   std::string_view name;       // without dashes
   std::string_view also = {};  // another spelling, with dashes: "-v", "--model-dir"
@@ -54,8 +54,8 @@ struct Setting {
 
 bool is_switch(const Setting& setting);
 
-// Sets the value. Returns "" or, where the text is wrong, what would be right ("should be a number"); then
-// nothing is changed. Throws what an Action throws.
+// Sets the value and returns "". For an invalid text, returns the valid values ("should be a number") and
+// changes nothing. Throws what an Action throws.
 [[nodiscard]] std::string assign(const Setting& setting, const std::string& text);
 
 // The value as assign() takes it; empty for an absent one and for an Action.

@@ -16,7 +16,7 @@ std::string text(const JobConfig& config, bool given_only) {
   for (const auto& field : fields(own)) {
     if (!field.is_shared() || is_unset(field)) continue;
     if (given_only && !config.given.contains(field.name())) continue;
-    // Texts for all: the reader takes them for every kind of field.
+    // Every value as a string: the reader accepts strings for every type.
     out << field.name() << " = " << toml::value<std::string>(text_of(field.setting.value)) << "\n";
   }
   return out.str();
@@ -26,7 +26,8 @@ void take(JobConfig& config, const std::string& lines, const std::string& name) 
   const auto table = fields(config);
   const auto given = read_text(lines, name, table);
   for (const auto& g : given) {
-    if (!g.field->is_shared()) fail(fmt::format("{}: not a field that a job shares", g.place));
+    if (!g.field->is_shared())
+      fail(fmt::format("{}: not a field that all processes of a job share", g.place));
     config.given.emplace(g.field->target());
   }
   apply(table, {given});

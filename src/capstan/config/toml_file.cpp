@@ -9,7 +9,7 @@
 namespace capstan::config {
 namespace {
 
-// One line. toml++ sorts the keys of a table it prints, and has more digits than a number needs.
+// Not with toml++: it sorts keys and prints more digits than a number needs.
 void write(std::ostream& out, const Field& field) {
   const auto& value = field.setting.value;
   const auto text = text_of(value);
@@ -28,11 +28,11 @@ std::string JobConfig::to_toml() const {
   const auto values = fields(all), given_values = fields(own);
   std::ostringstream out, derived;
   for (std::size_t i = 0; i < values.size(); ++i) {
-    // Still unset: an option of another optimizer.
+    // Unset although resolved: an option of another optimizer.
     if (values[i].is_kept() && !is_unset(values[i]))
       write(is_unset(given_values[i]) ? derived : out, values[i]);
   }
-  out << "\n# Not given: what the run made of the above and of its machine. This table is not read.\n["
+  out << "\n# Not given: derived from the fields above and from the machine. This table is not read.\n["
       << kDerivedTable << "]\n"
       << derived.str();
   return out.str();

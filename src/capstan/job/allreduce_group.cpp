@@ -12,8 +12,8 @@
 namespace capstan::job {
 namespace {
 
-constexpr auto kEndPatience = std::chrono::seconds(5);
-constexpr auto kCausePatience = std::chrono::seconds(1);
+constexpr auto kExitTimeout = std::chrono::seconds(5);
+constexpr auto kCauseTimeout = std::chrono::seconds(1);
 
 training::GroupMember part_of(training::AllreduceGroup& group, const config::JobConfig& config,
                               std::uint32_t rank) {
@@ -37,7 +37,7 @@ std::vector<launch::ProcessGroup::Member> followers(const PreparedJob& job, cons
 // Throws for a process that is lost, or has been given wrong input.
 void check(const std::optional<launch::ProcessGroup::Lost>& lost) {
   if (!lost) return;
-  const auto words = without_name(lost->last_words);
+  const auto words = without_name(lost->last_log_line);
   if (lost->exit.code == kWrongUsage) throw UserError(words);
   auto how = lost->was_stopped ? "it was stopped" : lost->exit.text();
   if (lost->exit.signal == 0 && !words.empty()) how += ", it said: " + words;
@@ -67,10 +67,10 @@ TrainResult train_allreduce(PreparedJob& job, Environment environment, RunRecord
     met = true;
     const auto own = part_of(*group, job.config, 0);
     auto result = SingleProcess(job, environment, record, options, own).run();
-    processes.wait(SteadyClock::now() + kEndPatience);
+    processes.wait(SteadyClock::now() + kExitTimeout);
     return result;
   } catch (const Failure& failure) {
-    if (failure.code() == kLost) check(processes.await_lost(SteadyClock::now() + kCausePatience));
+    if (failure.code() == kLost) check(processes.await_lost(SteadyClock::now() + kCauseTimeout));
     throw;
   }
 }

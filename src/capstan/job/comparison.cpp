@@ -24,7 +24,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr auto kLookInterval = std::chrono::milliseconds(100);
-constexpr auto kEndPatience = std::chrono::seconds(30);
+constexpr auto kExitTimeout = std::chrono::seconds(30);
 
 // Globs may hold anything, and differ in nothing but that.
 std::string folder_name(std::string strategy, std::size_t index) {
@@ -180,7 +180,7 @@ RunTraining training_process(StopToken& stop) {
       if (stop.requests() > passed_on) {
         passed_on = stop.requests();
         child.signal(SIGTERM);  // children ignore the terminal's own interrupt
-        if (!deadline) deadline = SteadyClock::now() + kEndPatience;
+        if (!deadline) deadline = SteadyClock::now() + kExitTimeout;
       }
       if (deadline && SteadyClock::now() > *deadline) child.signal(SIGKILL);
     }

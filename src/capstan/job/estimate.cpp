@@ -12,7 +12,7 @@ namespace capstan::job {
 std::vector<std::string> state_names(const config::JobConfig& config) {
   auto options = config.optimizer.options();
   if (!config.has_servers()) return optimizer::Optimizer(options, {}).state_names();
-  const auto spec = config.plan();
+  const auto spec = config.strategy_spec();
   if (spec.first->local_steps().uses_local_steps()) {
     const auto outer = spec.first->outer().value_or(strategy::OuterStep{});
     options = optimizer::outer(outer.rate, outer.momentum);
@@ -28,7 +28,7 @@ Estimate estimate(const config::JobConfig& config, std::uint64_t model) {
     const auto others = config.is_allreduce() ? config.workers - 1 : 0;
     return {0, 2 * model + state, 2 * model * others};
   }
-  const auto spec = config.plan();
+  const auto spec = config.strategy_spec();
   // On one host workers may read the weights in the server's memory; with local steps each has its own, too.
   const bool in_place = spec.workers_idle_during_update() && config.transport != "ucx";
   const bool local = spec.first->local_steps().uses_local_steps();

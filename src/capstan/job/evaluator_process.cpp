@@ -8,7 +8,7 @@ namespace capstan::job {
 namespace {
 
 constexpr auto kLookInterval = std::chrono::milliseconds(100);
-constexpr auto kPatience = std::chrono::seconds(1);  // after which the user hears what is waited for
+constexpr auto kNoticeDelay = std::chrono::seconds(1);  // after which the user hears what is waited for
 
 }  // namespace
 
@@ -38,7 +38,7 @@ void EvaluatorProcess::finish() {
   while (!exit && environment_.stop.requests() == asked) {
     exit = child_->wait(SteadyClock::now() + kLookInterval);
     look();
-    if (exit || told || environment_.now() - begin <= kPatience) continue;
+    if (exit || told || environment_.now() - begin <= kNoticeDelay) continue;
     environment_.events.message("waiting for the evaluator (Ctrl-C to leave it)");
     told = true;
   }

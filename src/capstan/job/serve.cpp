@@ -20,7 +20,7 @@ namespace {
 using Outcome = server::Server::Outcome;
 
 constexpr auto kLookInterval = std::chrono::milliseconds(1000);
-constexpr auto kStepPatience = std::chrono::seconds(3);
+constexpr auto kStepTimeout = std::chrono::seconds(3);
 
 // What workers train, and how a worker that was told otherwise is refused. Its text comes from the network:
 // one that makes no sense is refused as well.
@@ -37,7 +37,7 @@ server::JobDescription description(const config::JobConfig& config) {
 
 server::ServerOptions server_options(const ServeOptions& options) {
   auto config = options.config;
-  config.optimizer.prefer(config.plan());
+  config.optimizer.prefer(config.strategy_spec());
   server::ServerOptions out;
   out.job = {strategy::strategy_spec_text(config.strategy, config.switches), config.workers, config.servers,
              config.max_steps, options.loss_window};
@@ -94,7 +94,7 @@ class ServeLoop {
     while (server_.outcome() == Outcome::kRunning && !is_over()) {
       loop_.run_once(SteadyClock::now() + kLookInterval);
       obey();
-      if (stopping_since_ && environment_.now() - *stopping_since_ > kStepPatience) dismiss_workers();
+      if (stopping_since_ && environment_.now() - *stopping_since_ > kStepTimeout) dismiss_workers();
     }
     return stopping_since_.has_value();
   }

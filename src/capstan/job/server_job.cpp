@@ -24,7 +24,7 @@ std::string configuration(const std::filesystem::path& run) {
 // Every process is given the folder; only the first server looks at it.
 std::vector<std::string> serve_arguments(const PreparedJob& job, const std::filesystem::path& run) {
   // With local steps the learning rate follows the workers' own steps.
-  const bool local = job.config.plan().first->local_steps().uses_local_steps();
+  const bool local = job.config.strategy_spec().first->local_steps().uses_local_steps();
   std::vector<std::string> arguments = {
       configuration(run), "--transport=" + job.config.transport,
       fmt::format("--total-steps={}", local ? job.budget.worker_steps : job.budget.total),

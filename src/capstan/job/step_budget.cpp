@@ -53,7 +53,8 @@ double StepBudget::epoch_of(Version version) const {
 StepBudget budget_steps(const config::JobConfig& config, std::uint64_t samples,
                         const checkpoint::Manifest* from) {
   const auto workers = config.is_single() ? 1 : config.workers;
-  const auto spec = config.has_servers() ? config.plan() : strategy::parse_strategy_spec("sync", workers);
+  const auto spec =
+      config.has_servers() ? config.strategy_spec() : strategy::parse_strategy_spec("sync", workers);
   const auto segments = from ? from->segments : std::vector<DataSegment>();
   const data::Partition whole{samples, workers, config.batch_size};
   const data::Remainder remainder(samples, segments);

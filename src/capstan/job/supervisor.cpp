@@ -18,11 +18,11 @@ namespace {
 using wire::WorkerState;
 
 constexpr auto kLookInterval = std::chrono::milliseconds(50);
-constexpr auto kStepPatience = std::chrono::seconds(5);  // for the step under way, when the job is stopped
-constexpr auto kEndPatience = std::chrono::seconds(5);   // for processes to end when all is done
+constexpr auto kStepTimeout = std::chrono::seconds(5);  // for the step under way, when the job is stopped
+constexpr auto kExitTimeout = std::chrono::seconds(5);  // for processes to end when all is done
 
 bool uses_local_steps(const config::JobConfig& config) {
-  return config.plan().first->local_steps().uses_local_steps();
+  return config.strategy_spec().first->local_steps().uses_local_steps();
 }
 
 }  // namespace
@@ -91,7 +91,7 @@ void Supervisor::look_at_processes() {
 }
 
 void Supervisor::process_ended(const launch::Processes::Ended& ended) {
-  const auto words = without_name(ended.last_words);
+  const auto words = without_name(ended.last_log_line);
   if (ended.is_server) {
     throw Failure(kLost, fmt::format("server {} is lost ({}): training cannot go on{}", ended.index,
                                      ended.exit.text(), words.empty() ? "" : "; it said: " + words));
@@ -157,10 +157,10 @@ void Supervisor::obey_stop() {
   if (requests > 0 && !stop_) begin_stop("stopping: the workers finish their step (Ctrl-C again to kill)");
   if (!stop_) return;
   const auto waited = environment_.now() - stop_->since;
-  const bool stuck = stop_->workers_ended && !status_.saving && waited > kStepPatience + kEndPatience;
+  const bool stuck = stop_->workers_ended && !status_.saving && waited > kStepTimeout + kExitTimeout;
   if (requests > 1 || stuck)
     throw Failure(kInterrupted, "interrupted; the job did not end in time and was killed");
-  if (!stop_->workers_ended && waited > kStepPatience) end_steps();
+  if (!stop_->workers_ended && waited > kStepTimeout) end_steps();
 }
 
 void Supervisor::begin_stop(const std::string& message) {
@@ -175,7 +175,7 @@ void Supervisor::end_steps() {
   stop_->workers_ended = true;
   workers_.expect_the_end();
   environment_.events.message(fmt::format("a step takes longer than {} s: saving step {} without it",
-                                          kStepPatience.count(), status_.version.value));
+                                          kStepTimeout.count(), status_.version.value));
   for (std::uint32_t rank = 0; rank < job_.config.workers; ++rank) {
     if (status_.workers[rank].state == WorkerState::kLeft) continue;
     processes_.kill_worker(rank);
@@ -287,7 +287,7 @@ void Supervisor::end_processes() {
   for (std::size_t rank = 0; rank < status_.workers.size(); ++rank) {
     if (status_.workers[rank].state == WorkerState::kLost) processes_.kill_worker(rank);
   }
-  processes_.wait(SteadyClock::now() + kEndPatience);
+  processes_.wait(SteadyClock::now() + kExitTimeout);
   evaluator_.finish();
   for (std::size_t rank = 0; job_.starts_workers && rank < status_.workers.size(); ++rank) {
     for (const auto& warning : warnings_in(record_.path() / fmt::format("worker-{}.log", rank)))

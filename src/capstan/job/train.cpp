@@ -72,7 +72,8 @@ PreparedJob prepare(config::JobConfig config, Environment environment) {
     if (config.train_dir.empty()) config.train_dir = resumed->run;
   }
   auto task = make_task(config);
-  if (config.has_servers()) (void)config.plan().groups_of(task.layout);  // groups without tensors end here
+  if (config.has_servers())
+    (void)config.strategy_spec().groups_of(task.layout);  // groups without tensors end here
   if (resumed) check_resumed(resumed->from, task, config);
   // Nothing is written into another run than the one that is resumed, or that `auto` names and that has left
   // nothing: that one begins again.

@@ -25,7 +25,7 @@ std::vector<char*> pointers(std::vector<std::string>& strings) {
   return out;
 }
 
-// Between fork and exec: only calls that are safe there.
+// Runs between fork and exec: async-signal-safe calls only.
 [[noreturn]] void become(char** argv, char** envp, int output, int error, pid_t parent,
                          bool ignore_interrupt) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -66,8 +66,8 @@ Child::Child(const Options& options) {
   auto argv = pointers(arguments);
   auto envp = pointers(environment);
   if (::access(argv[0], X_OK) != 0) {
-    throw UserError(
-        fmt::format("{}: {}: the installation is incomplete", arguments[0], std::strerror(errno)));
+    throw UserError(fmt::format("cannot start {}: {}; the installation is incomplete", arguments[0],
+                                std::strerror(errno)));
   }
 
   UniqueFd error;
@@ -78,11 +78,12 @@ Child::Child(const Options& options) {
   UniqueFd write_end;
   if (options.read_output) {
     int ends[2];
-    if (::pipe2(ends, O_CLOEXEC) != 0) throw UserError(fmt::format("no pipe: {}", std::strerror(errno)));
+    if (::pipe2(ends, O_CLOEXEC) != 0)
+      throw UserError(fmt::format("cannot create a pipe: {}", std::strerror(errno)));
     output_.reset(ends[0]);
     write_end.reset(ends[1]);
   }
-  ::signal(SIGCHLD, SIG_DFL);  // inherited as ignored, it would hide how children end
+  ::signal(SIGCHLD, SIG_DFL);  // if inherited as ignored, exit codes would be lost
   const pid_t parent = ::getpid();
   pid_ = ::fork();
   if (pid_ < 0) throw UserError(fmt::format("cannot start a process: {}", std::strerror(errno)));
@@ -119,7 +120,7 @@ std::optional<std::string> Child::read_line(TimePoint deadline) {
     const auto n = found > 0 ? ::read(output_.get(), bytes, sizeof bytes) : -1;
     if (n <= 0) {
       if (buffer_.empty()) return {};
-      return std::exchange(buffer_, {});  // a last line without an end
+      return std::exchange(buffer_, {});  // a last line without a newline
     }
     buffer_.append(bytes, static_cast<std::size_t>(n));
   }

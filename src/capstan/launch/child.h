@@ -14,34 +14,35 @@ namespace capstan::launch {
 
 // How a process ended.
 struct Exit {
-  int code = 0;              // as a shell would say it: 128 + signal for a killed one
-  int signal = 0;            // 0: it exited by itself
+  int code = 0;              // as a shell reports it: 128 + signal for a killed process
+  int signal = 0;            // 0: the process exited by itself
   std::string text() const;  // "exit code 2", "killed by signal 9"
 };
 
-// A process of our own executables. It does not outlive this process (the kernel kills it then), by default
-// ignores the terminal's interrupt and its closing (this process decides what they mean), and is killed by
-// the destructor. Not thread-safe; start it from a thread that lives as long as the process.
+// A child process that runs one of Capstan's programs. The kernel kills it when this process ends; the
+// destructor kills it too. By default it ignores SIGINT and SIGHUP of the terminal, which this process
+// handles. Not thread-safe. Start it from a thread that runs until this process ends: the kernel sends the
+// death signal when the starting thread ends.
 class Child {
  public:
   struct Options {
     std::vector<std::string> arguments;    // the program's path first
     std::vector<std::string> environment;  // "NAME=value", beside the inherited ones
     std::filesystem::path error_log;       // takes standard error; empty: inherited
-    bool read_output = false;              // standard output goes to read_line(); else to /dev/null
+    bool read_output = false;              // standard output is read by read_line(); else it is discarded
     bool ignore_interrupt = true;
   };
 
-  // Throws UserError where the program cannot be started.
+  // Throws UserError if the program cannot be started.
   explicit Child(const Options& options);
   Child(Child&& other) noexcept;
   Child& operator=(Child&&) = delete;
   ~Child();
 
   pid_t pid() const { return pid_; }
-  // The next line of standard output, without its end; none at the end of output or the deadline.
+  // The next line of standard output without its newline; none at the end of output or at the deadline.
   std::optional<std::string> read_line(TimePoint deadline);
-  // How it ended, if it has.
+  // None while the process runs.
   std::optional<Exit> poll();
   std::optional<Exit> wait(TimePoint deadline);
   void signal(int number);
@@ -53,11 +54,11 @@ class Child {
   std::string buffer_;
 };
 
-// The folder of this executable, and programs beside it.
+// The folder of this executable, and the path of a program in it.
 std::filesystem::path own_folder();
 std::string program(const std::string& name);
 
-// The last non-empty line of a log, for messages; empty where there is none.
+// The last non-empty line of a log, for messages; empty if there is none.
 std::string last_line(const std::filesystem::path& log);
 
 }  // namespace capstan::launch

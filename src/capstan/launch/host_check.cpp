@@ -36,7 +36,7 @@ Finding memory() {
 }
 
 Finding shared_memory() {
-  const std::string remedy = "use --transport ucx, or a kernel of 5.1 or newer";
+  const std::string remedy = "use --transport ucx, or Linux 5.1 or newer";
   try {
     auto segment = transport::Segment::create(1 << 20, transport::Segment::PeerMay::kRead);
     segment.floats()[0] = 1;
@@ -62,7 +62,7 @@ Finding ucx() {
     return {"ucx", Verdict::kGood, fmt::format("listens on {}: --transport ucx", listener->address()), ""};
   } catch (const UserError& error) {
     return {"ucx", Verdict::kMissing, error.what(),
-            "install libucx0, and look at UCX_TLS and UCX_NET_DEVICES if they are set"};
+            "install libucx0, and check UCX_TLS and UCX_NET_DEVICES if they are set"};
   }
 }
 
@@ -73,13 +73,13 @@ Finding open_files() {
   return open_files_finding(limit.rlim_cur);
 }
 
-// Asks the program that is linked with libtorch, so that this one need not be.
+// Runs capstan-torch, so that this program need not link libtorch.
 Finding libtorch() {
   prepare_compute_environment();
   const auto path = program("capstan-torch");
   if (::access(path.c_str(), X_OK) != 0) {
     return {"libtorch", Verdict::kMissing,
-            "capstan-torch is not beside this program: train and work are not there",
+            "capstan-torch is not in this program's folder: train and work are unavailable",
             "build with -DCAPSTAN_TORCH=ON"};
   }
   Child child({{path, "describe"}, {}, "/dev/null", true});
@@ -108,16 +108,16 @@ Finding memory_finding(std::string_view meminfo) {
     if (key == "MemAvailable:") available = kibibytes * 1024;
   }
   if (!total || !available)
-    return {"memory", Verdict::kWarning, "unknown: /proc/meminfo does not say", "mount /proc"};
+    return {"memory", Verdict::kWarning, "unknown: no figures in /proc/meminfo", "mount /proc"};
   const auto text = fmt::format("{:.1f} GB, {:.1f} GB available", *total / 1e9, *available / 1e9);
   if (*available < kLeastMemory)
-    return {"memory", Verdict::kWarning, text, "end other programs, or train a smaller network"};
+    return {"memory", Verdict::kWarning, text, "close other programs, or train a smaller network"};
   return {"memory", Verdict::kGood, text, ""};
 }
 
 Finding dev_shm_finding(std::optional<double> free_bytes) {
   if (!free_bytes)
-    return {"/dev/shm", Verdict::kWarning, "is not there", "mount a tmpfs on /dev/shm: UCX uses it"};
+    return {"/dev/shm", Verdict::kWarning, "does not exist", "mount a tmpfs on /dev/shm: UCX uses it"};
   const auto text = fmt::format("{:.1f} GB free", *free_bytes / 1e9);
   if (*free_bytes < kLeastDevShm)
     return {"/dev/shm", Verdict::kWarning, text,
@@ -135,7 +135,7 @@ Finding open_files_finding(std::optional<std::uint64_t> limit) {
 Finding libtorch_finding(const std::optional<std::string>& line, const std::string& program) {
   if (!line)
     return {"libtorch", Verdict::kMissing, "capstan-torch does not start",
-            "install libtorch-dev again, or see what " + program + " describe says"};
+            "reinstall libtorch-dev; for the error, run " + program + " describe"};
   try {
     const auto facts = nlohmann::json::parse(*line);
     const auto text = fmt::format("libtorch {}, BLAS {}: {:.0f} GFLOP/s on one thread",
@@ -153,7 +153,7 @@ Finding libtorch_finding(const std::optional<std::string>& line, const std::stri
   } catch (const nlohmann::json::exception&) {
     return {"libtorch", Verdict::kMissing,
             fmt::format("{} describe prints \"{}\" instead of its JSON line", program, *line),
-            "build all programs again: ./capstan build"};
+            "rebuild all programs: ./capstan build"};
   }
 }
 

@@ -12,12 +12,12 @@ namespace capstan::launch {
 
 enum class Verdict { kGood, kWarning, kMissing };
 
-// One thing that training needs, and whether this machine has it.
+// One requirement of training, and whether this machine meets it.
 struct Finding {
   std::string subject;
   Verdict verdict = Verdict::kGood;
   std::string what;
-  std::string remedy;  // how to fix it; empty where the verdict is good
+  std::string remedy;  // how to fix it; empty if the verdict is good
   friend bool operator==(const Finding&, const Finding&) = default;
 };
 
@@ -29,21 +29,20 @@ struct HostCheck {
   Json json() const;
 };
 
-// Looks at everything in turn: shares memory, listens on a port of this host, and starts capstan-torch, for
-// which it waits 20 s at most. Sets this process's environment as prepare_compute_environment() does. Not
-// thread-safe.
+// Runs all checks: creates shared memory, listens on a port of this host, and starts capstan-torch with a
+// timeout of 20 s. Calls prepare_compute_environment(). Not thread-safe.
 HostCheck check_host();
 
-// The judgements, of facts.
+// The verdicts as functions of measured values.
 
 Finding cores_finding(long usable, long online);
 // `meminfo` is the text of /proc/meminfo.
 Finding memory_finding(std::string_view meminfo);
-// None: the folder does not exist.
+// nullopt: /dev/shm does not exist.
 Finding dev_shm_finding(std::optional<double> free_bytes);
-// None: there is no limit.
+// nullopt: no limit.
 Finding open_files_finding(std::optional<std::uint64_t> limit);
-// `line` is what `capstan-torch describe` prints; none where it prints nothing.
+// `line` is the output of `capstan-torch describe`; nullopt if there is none.
 Finding libtorch_finding(const std::optional<std::string>& line, const std::string& program);
 
 }  // namespace capstan::launch

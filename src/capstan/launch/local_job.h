@@ -11,28 +11,28 @@
 
 namespace capstan::launch {
 
-// The servers and workers of one job as processes of this machine. Whatever happens to this object, they
-// end with it. Not thread-safe.
+// The servers and workers of one job as processes on this machine. They end with this object. Not
+// thread-safe.
 class LocalJob final : public Processes {
  public:
   struct Options {
     std::uint32_t servers = 1;
-    std::vector<std::string> serve;       // arguments of `capstan serve`, listen address left out
-    std::string listen = "127.0.0.1:0";   // of the first server; the others take free ports of that host
-    std::optional<cluster::Token> token;  // none: a fresh one
-    std::filesystem::path log_folder;     // takes each process's standard error
-    std::function<void()> look = {};      // called now and then while a server starts; throws to give up
+    std::vector<std::string> serve;       // arguments of `capstan serve` without --listen
+    std::string listen = "127.0.0.1:0";   // of the leader; followers use free ports of the same host
+    std::optional<cluster::Token> token;  // none: a random one
+    std::filesystem::path log_folder;     // for the standard error of each process
+    std::function<void()> look = {};      // called every 100 ms while a server starts; may throw to give up
   };
 
-  // Starts the servers, and waits until each listens or has ended: one that resumes reads its checkpoint
-  // first. Throws UserError where one does not start.
+  // Starts the servers and waits until each listens or has ended; there is no timeout, because a resuming
+  // server first reads its checkpoint. Throws UserError if a server does not start.
   explicit LocalJob(const Options& options);
 
   const cluster::Token& token() const { return token_; }
   const std::vector<std::string>& addresses() const { return addresses_; }  // of the servers; the first leads
-  std::string address_list() const;                                         // with commas
+  std::string address_list() const;                                         // separated by commas
 
-  // Starts one worker: the program and its arguments; it finds the token in its environment.
+  // Starts one worker: the program and its arguments. The token is passed in the environment.
   void start_worker(const std::vector<std::string>& arguments, bool read_output = false);
   Child& worker(std::size_t rank) { return workers_[rank]; }
   std::size_t workers() const { return workers_.size(); }

@@ -10,9 +10,9 @@ namespace capstan::launch {
 namespace {
 
 constexpr auto kLookInterval = std::chrono::milliseconds(100);
-constexpr auto kStoppedPatience = std::chrono::seconds(3);
+constexpr auto kStoppedTimeout = std::chrono::seconds(3);
 
-// The letter by which the kernel tells what a process does: T where it has been stopped.
+// The state letter in /proc/PID/stat: T for a stopped process.
 char state_of(pid_t pid) {
   std::ifstream stat(fmt::format("/proc/{}/stat", pid));
   std::string text{std::istreambuf_iterator<char>(stat), {}};
@@ -42,7 +42,7 @@ void ProcessGroup::look() {
       p.stopped_at.reset();
     } else if (!p.stopped_at) {
       p.stopped_at = SteadyClock::now();
-    } else if (SteadyClock::now() - *p.stopped_at > kStoppedPatience) {
+    } else if (SteadyClock::now() - *p.stopped_at > kStoppedTimeout) {
       p.killed = true;
       p.child.signal(SIGKILL);
     }

@@ -11,13 +11,13 @@
 
 namespace capstan::launch {
 
-// Processes that cannot do without each other. A thread looks after them: one that has been stopped is not
-// noticed by its peers, and is killed. Use from one thread, which lives as long as the process.
+// Processes that depend on each other. A thread monitors them and kills one that stays stopped (SIGSTOP),
+// because its peers would wait for it forever. Use from one thread that runs until this process ends.
 class ProcessGroup {
  public:
   struct Member {
     std::vector<std::string> arguments;  // the program's path first
-    std::filesystem::path log;           // takes its standard error
+    std::filesystem::path log;           // for its standard error
   };
 
   void start(const std::vector<Member>& members);
@@ -25,14 +25,14 @@ class ProcessGroup {
   struct Lost {
     std::size_t index = 0;  // of the members
     Exit exit;
-    bool was_stopped = false;  // and killed for it
-    std::string last_words;    // the last line of its log
+    bool was_stopped = false;  // it was stopped, and killed for that
+    std::string last_log_line;
   };
-  // The first that has ended with another code than 0.
+  // The first process that has ended with an exit code other than 0.
   std::optional<Lost> find_lost();
-  // The same, waiting for it a little: a connection has broken, and the kernel may take a moment.
+  // The same, but waits until the deadline: the kernel may report the end after the connection breaks.
   std::optional<Lost> await_lost(TimePoint deadline);
-  // They end by themselves; those that have not by the deadline are killed with this object.
+  // Waits for all processes to end by themselves; the destructor kills those that have not.
   void wait(TimePoint deadline);
 
  private:
@@ -41,7 +41,7 @@ class ProcessGroup {
     std::filesystem::path log;
     std::optional<Exit> end;
     std::optional<TimePoint> stopped_at;
-    bool killed = false;  // by us, since it was stopped
+    bool killed = false;  // by look(), because it was stopped
   };
 
   void look();

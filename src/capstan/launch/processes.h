@@ -15,15 +15,15 @@ class Processes {
     bool is_server = false;
     std::size_t index = 0;
     Exit exit;
-    std::string last_words;  // the last line of its log
+    std::string last_log_line;
   };
 
   virtual ~Processes() = default;
   // Processes that have ended since the last call.
   virtual std::vector<Ended> reap() = 0;
-  // No effect where the worker is not one of these processes, or has ended.
+  // No effect if the worker is not one of these processes, or has ended.
   virtual void kill_worker(std::size_t rank) = 0;
-  // Waits for all to end by themselves; kills those that have not by the deadline.
+  // Waits for all processes to end by themselves; kills those that have not at the deadline.
   virtual void wait(TimePoint deadline) = 0;
 };
 

@@ -11,13 +11,13 @@ std::string BufferAggregator::difference(const FlatLayout& layout) const {
 }
 
 void BufferAggregator::agree(const FlatLayout& layout) {
-  CAPSTAN_CHECK(difference(layout).empty(), "one layout for all workers");
+  CAPSTAN_CHECK(difference(layout).empty(), "all workers have the same layout");
   layout_ = layout;
   agreed_ = true;
 }
 
 void BufferAggregator::restore(const FlatLayout& layout, std::vector<float> mean) {
-  CAPSTAN_CHECK(mean.size() == layout.size(), "a mean of the whole layout");
+  CAPSTAN_CHECK(mean.size() == layout.size(), "the mean covers the whole layout");
   layout_ = layout;
   agreed_ = true;
   newest_ = std::move(mean);
@@ -26,7 +26,7 @@ void BufferAggregator::restore(const FlatLayout& layout, std::vector<float> mean
 void BufferAggregator::gone(WorkerId worker, bool lost) {
   const auto row = workers_.find(worker);
   if (row == workers_.end()) return;
-  row->second.here = false;
+  row->second.present = false;
   if (lost) workers_.erase(row);
   settle();
 }
@@ -34,7 +34,7 @@ void BufferAggregator::gone(WorkerId worker, bool lost) {
 void BufferAggregator::want(Done done, TimePoint deadline) {
   Waiter waiter{{}, std::move(done), deadline};
   for (const auto& [worker, row] : workers_) {
-    if (row.here && !is_empty()) waiter.needs[worker] = row.times + 1;
+    if (row.present && !is_empty()) waiter.needs[worker] = row.times + 1;
   }
   waiters_.push_back(std::move(waiter));
   settle();
@@ -64,10 +64,10 @@ void BufferAggregator::settle(TimePoint now) {
   const auto is_done = [&](const Waiter& waiter) {
     return now >= waiter.deadline || std::ranges::all_of(waiter.needs, [&](const auto& need) {
              const auto row = workers_.find(need.first);
-             return row == workers_.end() || !row->second.here || row->second.times >= need.second;
+             return row == workers_.end() || !row->second.present || row->second.times >= need.second;
            });
   };
-  // Taken out before they run: a callback may want the mean again.
+  // Removed before the callbacks run: a callback may call want() again.
   const auto first_done = std::ranges::stable_partition(waiters_, std::not_fn(is_done)).begin();
   std::vector<Waiter> done(std::make_move_iterator(first_done), std::make_move_iterator(waiters_.end()));
   waiters_.erase(first_done, waiters_.end());

@@ -12,42 +12,44 @@
 
 namespace capstan::server {
 
-// The mean of the workers' buffers (running means and variances, of which each worker has its own): asks for
-// them when the mean is wanted, and forms it. Owned by the leader's loop; not thread-safe.
+// Collects the workers' buffers (running means and variances; each worker has its own) on request and
+// computes their mean. Owned by the leader's loop; not thread-safe.
 class BufferAggregator {
  public:
   using Done = std::function<void(std::vector<float> mean)>;
 
-  // The first worker brings the layout; others must have the same. A line that says what differs, or empty.
+  // The first worker sets the layout; all others must have the same. difference() returns one line that
+  // describes the first difference, or an empty string.
   std::string difference(const FlatLayout& layout) const;
   void agree(const FlatLayout& layout);
   const FlatLayout& layout() const { return layout_; }
   bool is_empty() const { return layout_.size() == 0; }
 
-  // What workers begin with: a checkpoint's mean. Later the newest mean. Empty where none is known.
+  // newest() is the mean that a joining worker starts with: the checkpoint's, then the last one computed.
+  // Empty if there is none.
   void restore(const FlatLayout& layout, std::vector<float> mean);
   const std::vector<float>& newest() const { return newest_; }
 
   void joined(WorkerId worker) { workers_[worker] = Row{}; }
   void gone(WorkerId worker, bool lost);
-  // `done` runs once every worker that is here now has told its buffers, or is gone: at once where none is
-  // here, or nothing is to be told; at the deadline with what is known by then, so that one straggler does
-  // not hold up all others. The mean is that over those workers, without lost ones; where none was here, over
-  // those that have left.
+  // `done` runs once every worker that is present now has sent its buffers or is gone: at once if no worker
+  // is present or the model has no buffers; at the deadline with the buffers received so far, so that one
+  // straggler does not delay the others. The mean is over these workers without the lost ones; if none was
+  // present, over those that have left.
   void want(Done done, TimePoint deadline);
   void tick(TimePoint now);
-  // To be told with the next weights: send yours.
+  // The next weights for this worker ask for its buffers.
   bool wants(WorkerId worker) const;
   void told(WorkerId worker, std::vector<float> values);
 
  private:
   struct Row {
-    bool here = true;
-    std::uint64_t times = 0;  // told
+    bool present = true;
+    std::uint64_t times = 0;  // that it has sent its buffers
     std::vector<float> values;
   };
   struct Waiter {
-    std::map<WorkerId, std::uint64_t> needs;  // to have told so many times
+    std::map<WorkerId, std::uint64_t> needs;  // `times` that each worker must reach
     Done done;
     TimePoint deadline;
   };

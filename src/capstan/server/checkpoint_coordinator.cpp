@@ -6,8 +6,8 @@
 namespace capstan::server {
 namespace {
 
-// For the buffers of a worker that is in the middle of a long step; then those that are known are used.
-constexpr auto kBufferPatience = std::chrono::seconds(10);
+// For the buffers of a worker in the middle of a long step; then the mean is over the buffers received.
+constexpr auto kBufferTimeout = std::chrono::seconds(10);
 
 }  // namespace
 
@@ -32,7 +32,7 @@ void CheckpointCoordinator::request() {
         mean_ = std::move(mean);
         supply_buffers();
       },
-      loop_.now() + kBufferPatience);
+      loop_.now() + kBufferTimeout);
 }
 
 wire::CheckpointOrder CheckpointCoordinator::begin(checkpoint::Manifest manifest, std::uint32_t servers) {
@@ -47,7 +47,7 @@ wire::CheckpointOrder CheckpointCoordinator::begin(checkpoint::Manifest manifest
 
 void CheckpointCoordinator::supply_buffers() {
   if (is_requested_ || !mean_) return;
-  // Where no worker has told any, the checkpoint has none.
+  // If no worker has sent buffers, the checkpoint has none.
   const auto layout = mean_->empty() ? FlatLayout() : buffers_.layout();
   checkpointer_.describe_buffers(layout);
   writer_.supply({layout, *std::exchange(mean_, {})});

@@ -22,7 +22,7 @@ Coordinator::Coordinator(const Options& options)
 }
 
 void Coordinator::resume(const std::vector<Version>& versions, std::vector<checkpoint::HighWaterMark> marks) {
-  CAPSTAN_CHECK(versions.size() == engines_.size(), "a version for each group");
+  CAPSTAN_CHECK(versions.size() == engines_.size(), "one version per group");
   for (std::size_t g = 0; g < engines_.size(); ++g) engines_[g].resume(versions[g]);
   ordered_ = versions[0];
   resumed_ = true;
@@ -37,7 +37,7 @@ Result<wire::Member> Coordinator::admit(Role role, std::optional<std::uint32_t> 
     return wire::Member{role, index && *index < next_observer_ ? *index : next_observer_++};
   if (role == Role::kServer) {
     if (next_server_ >= options_.servers)
-      return Status::refused(fmt::format("this job has {} servers, and all are here", options_.servers));
+      return Status::refused(fmt::format("this job has {} servers, and all have joined", options_.servers));
     return wire::Member{role, next_server_++};
   }
   const auto worker = workers_.admit(index, incarnation);
@@ -56,7 +56,7 @@ Actions Coordinator::initialized(ServerId server, TimePoint now) {
 Actions Coordinator::pushed(const wire::Push& push, TimePoint now) {
   begin(now);
   auto& worker = workers_[push.worker];
-  // One that was sent again is known; a Pull follows, if the answer was lost too.
+  // A repeated push is known already; a Pull follows if its answer was lost too.
   if (push.sequence > worker.push.sequence) {
     worker.push = push;
     worker.push_state = PushState::kStaged;
@@ -87,12 +87,12 @@ Actions Coordinator::pull(const wire::Member& member, const wire::Pull& pull, Ti
   if (worker.has_ended()) return finish();
   worker.pull_request = pull.request;
   if (worker.phase == WorkerPhase::kTraining) {
-    // Its newest push is answered by the weights that it becomes part of, also where a server still lacks it.
+    // The answer to a staged push waits for the update that includes it, even if a server still lacks it.
     if (worker.push_state != PushState::kStaged)
       dispatch([&](strategy::Engine& engine, std::uint32_t) { return engine.pull(id); });
     return finish();
   }
-  // Asked before: the connection broke since, and the question or its answer may have been lost with it.
+  // The connection broke after the first request: the request or the weights may have been lost with it.
   if (initializer_ == id && initialized_.size() < options_.servers)
     current_.actions.emplace_back(AskInitialWeights{id});
   if (worker.phase == WorkerPhase::kJoined) worker.enter(WorkerPhase::kReady);
@@ -121,7 +121,7 @@ Actions Coordinator::gone(const wire::Member& member, bool lost, TimePoint now) 
   auto& worker = workers_[id];
   if (worker.has_ended()) return finish();
   worker.enter(lost ? WorkerPhase::kLost : WorkerPhase::kLeft);
-  worker.underway = 0;  // it will not be pushed
+  worker.underway = 0;  // these samples will not be pushed
   if (initializer_ == id) initializer_.reset();
   dispatch([&](strategy::Engine& engine, std::uint32_t) { return engine.remove(id); });
   ask_for_initial_weights();
@@ -178,7 +178,7 @@ void Coordinator::count_push(WorkerRecord& worker) {
   ++pushes_;
   worker.released.assign(engines_.size(), false);
   dispatch([&](strategy::Engine& engine, std::uint32_t group) {
-    if (worker.marks[group] >= push.sequence) return engine.pull(push.worker);  // had it before a resume
+    if (worker.marks[group] >= push.sequence) return engine.pull(push.worker);  // applied before a resume
     const auto version = group == 0 ? push.version : worker.given[group];
     return engine.push({push.worker, push.sequence, push.steps, version, push.samples});
   });
@@ -215,7 +215,7 @@ void Coordinator::enter(WorkerId id) {
 
 // ---- decisions ----
 
-// Answers come last, behind the updates of every group: a worker that continues sees all of an event.
+// Workers are answered after the updates of every group, so that they see all effects of an event.
 void Coordinator::dispatch(const Event& event) {
   current_.scheduled = version();
   const auto decide_all = [&](std::uint32_t group, const std::vector<strategy::Decision>& decisions) {
@@ -252,13 +252,13 @@ void Coordinator::decide(std::uint32_t group, const strategy::Apply& apply) {
   }
   loss_.close_update();
   ordered_ = {apply.before.value + 1};
-  // Right behind the update, so that an observer gets exactly the version it asked for; behind the updates of
-  // other groups, where there are any.
+  // Directly after the update, so that an observer gets exactly the version that it asked for; with several
+  // groups, after the updates of all of them.
   if (engines_.size() == 1) answer_observers();
 }
 
 void Coordinator::decide(std::uint32_t group, const strategy::Accumulate& accumulate) {
-  CAPSTAN_CHECK(engines_.size() == 1, "no strategy of groups accumulates");
+  CAPSTAN_CHECK(engines_.size() == 1, "no strategy accumulates in a job with groups");
   auto& worker = workers_[accumulate.worker];
   worker.marks[group] = accumulate.sequence;
   worker.applied = worker.push.steps;

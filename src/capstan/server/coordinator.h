@@ -17,22 +17,22 @@
 
 namespace capstan::server {
 
-// Ask this worker for the initial weights, for every server.
+// Ask this worker to send the initial weights to every server.
 struct AskInitialWeights {
   WorkerId worker;
   friend bool operator==(const AskInitialWeights&, const AskInitialWeights&) = default;
 };
-// All orders of an event that made an update are given: the last action of such an event.
+// The last action of an event that made an update: all its orders have been given.
 struct UpdatesOrdered {};
 using Action = std::variant<Order, AskInitialWeights, UpdatesOrdered>;
 using Actions = std::vector<Action>;
 
-// The leader's decisions: who takes part, which pushes count, when weights go out. Pure: events and time in,
-// actions out; it knows no connection, no memory, no loop and no thread. The actions of one event are to be
-// carried out in turn, and completely before the next event. A push counts once every server holds it, so no
-// shard uses a gradient that another lacks. Where tensors are in groups, each group has an engine, which sees
-// every event; a worker is answered when every group has released it. The job's version, its limit and what
-// is reported are those of group 0. Not thread-safe.
+// The leader's decisions: which workers take part, which pushes count, when weights are delivered. Pure:
+// events and time in, actions out; no connection, memory, loop or thread. The caller carries out the actions
+// of one event in order, and all of them before the next event. A push counts once every server holds it, so
+// no shard uses a gradient that another lacks. If tensors are in groups, each group has an engine that sees
+// every event; a worker is answered when every group has released it. The job's version, its limit and its
+// report are those of group 0. Not thread-safe.
 class Coordinator {
  public:
   struct Options {
@@ -45,24 +45,25 @@ class Coordinator {
 
   // Throws UserError for a strategy that does not exist.
   explicit Coordinator(const Options& options);
-  Coordinator(const Coordinator&) = delete;  // the engines refer to its time
+  Coordinator(const Coordinator&) = delete;  // the engines refer to current_
   Coordinator& operator=(const Coordinator&) = delete;
 
-  // Continues from a checkpoint's versions, by group, and its high-water marks. Before any worker joins.
+  // Continues from a checkpoint's versions (one per group) and high-water marks. Call before any worker
+  // joins.
   void resume(const std::vector<Version>& versions, std::vector<checkpoint::HighWaterMark> marks);
 
   // ---- events ----
 
-  // A client wants to join. An observer that comes back keeps its number.
+  // A client asks to join. An observer that reconnects keeps its number.
   Result<wire::Member> admit(wire::Role role, std::optional<std::uint32_t> index, Incarnation incarnation);
-  Actions initialized(ServerId server, TimePoint now);  // the initial weights have arrived there
+  Actions initialized(ServerId server, TimePoint now);  // that server has the initial weights
   Actions pushed(const wire::Push& push, TimePoint now);
   Actions staged(ServerId server, WorkerId worker, Incarnation incarnation, Sequence sequence, TimePoint now);
   Actions pull(const wire::Member& member, const wire::Pull& pull, TimePoint now);
   void progressed(WorkerId worker, const wire::Progress& progress);
   Actions gone(const wire::Member& member, bool lost, TimePoint now);
-  Actions stop(TimePoint now);  // end at the next step
-  Actions tick(TimePoint now);  // time has passed
+  Actions stop(TimePoint now);  // ends the job at the next step
+  Actions tick(TimePoint now);  // applies deadlines
 
   // ---- state ----
 
@@ -71,14 +72,14 @@ class Coordinator {
   bool started() const { return engines_[0].started(); }
   bool finished() const { return workers_.all_ended(); }  // every worker has left or is lost
   bool all_lost() const { return workers_.count(WorkerPhase::kLost) == workers_.size(); }
-  // Workers without which the job has not started: not joined, or not ready.
+  // Workers that the start of the job waits for: not joined, or not ready. Empty after the start.
   std::vector<std::uint32_t> missing() const;
   Incarnation incarnation(std::uint32_t worker) const { return workers_[{worker}].incarnation; }
-  // Per worker: the steps of its part of the data that have become part of the weights.
+  // Per worker: the steps on its part of the data that the weights include.
   std::vector<std::uint64_t> steps_done() const;
-  // The newest push of each worker that is not to come again, by group.
+  // By group: the newest push of each worker that must not be applied again.
   std::vector<checkpoint::HighWaterMark> marks() const { return workers_.marks(); }
-  // All but what the process itself knows (seconds, bytes, memory).
+  // Without the fields that only the server process knows (seconds, bytes, memory).
   wire::StatusReport report() const;
   std::uint64_t pushes() const { return pushes_; }
   std::uint64_t pulls() const { return pulls_; }
@@ -88,12 +89,12 @@ class Coordinator {
     wire::Member member;
     wire::Pull pull;
   };
-  // The event that is being handled.
+  // State of the current event.
   struct Current {
     TimePoint now;
     Actions actions;                 // so far
     std::vector<WorkerId> released;  // by every group
-    Version scheduled;               // the job's version when it began
+    Version scheduled;               // the job's version at its start
     bool updated = false;            // it made an update
   };
   using Event = std::function<std::vector<strategy::Decision>(strategy::Engine&, std::uint32_t group)>;
@@ -105,7 +106,7 @@ class Coordinator {
   void ask_for_initial_weights();
   void try_start();
   void enter(WorkerId id);
-  // Shows an event to every engine in turn, and adds what they decide.
+  // Passes an event to every engine in turn, and adds their decisions to the actions.
   void dispatch(const Event& event);
   void decide(std::uint32_t group, const strategy::Apply& apply);
   void decide(std::uint32_t group, const strategy::Accumulate& accumulate);
@@ -119,13 +120,13 @@ class Coordinator {
   std::vector<strategy::Engine> engines_;  // by group
   WorkerTable workers_;
   LossWindow loss_;
-  Version ordered_;  // what the orders so far lead to
+  Version ordered_;  // after all orders so far
   std::vector<Observation> observations_;
   std::uint32_t next_observer_ = 0, next_server_ = 1;
   std::set<std::uint32_t> initialized_;  // servers that have weights
   std::optional<WorkerId> initializer_;
   std::uint64_t pushes_ = 0, pulls_ = 0;
-  bool resumed_ = false;  // servers have weights from a checkpoint; no worker is asked for any
+  bool resumed_ = false;  // the weights come from a checkpoint, not from a worker
 };
 
 }  // namespace capstan::server

@@ -1,4 +1,4 @@
-// What the coordinator knows: for checkpoints, for the end of the job and for people who watch.
+// The coordinator's state, as checkpoints, the end of the job and status reports need it.
 
 #include "capstan/server/coordinator.h"
 

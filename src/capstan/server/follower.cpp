@@ -18,10 +18,10 @@ Follower::Follower(const RoleContext& context, const FollowerOptions& options)
 
 Result<wire::Member> Follower::admit(const wire::Join& join) {
   auto& shard = context_.shard;
-  if (!leader_.is_joined()) return Status::unavailable("this server has not reached the first one yet");
+  if (!leader_.is_joined()) return Status::unavailable("this server has not joined the leader yet");
   const bool is_worker = join.role == wire::Role::kWorker;
   if (!join.index || join.role == wire::Role::kServer || (is_worker && *join.index >= shard.terms().workers))
-    return Status::refused("join the first server first: it gives out the places");
+    return Status::refused("join the leader first: it assigns ranks");
   const wire::Member member{join.role, *join.index};
   if (!is_worker) return member;
   const auto layout = wire::from_wire(join.layout);
@@ -29,7 +29,8 @@ Result<wire::Member> Follower::admit(const wire::Join& join) {
   if (auto bad = shard.check_layout(*layout); !bad.is_ok()) return bad;
   const auto known = context_.members.incarnation(member.index);
   if (known && *known != join.incarnation)
-    return Status::unavailable("this server has not heard yet that the worker before is lost");
+    return Status::unavailable(
+        fmt::format("the previous process of worker {} is not known to be lost yet", member.index));
   if (!shard.has_layout()) {
     if (auto bad = shard.set_layout(*layout); !bad.is_ok()) return bad;
     context_.lifecycle.enter(Phase::kAwaitingWeights);
@@ -50,10 +51,10 @@ transport::Placement Follower::place(const wire::Member&, const wire::Message&, 
 }
 
 Status Follower::take(const wire::Member&, const wire::Message& message) {
-  return Status::malformed(fmt::format("a {} at a server that does not lead", wire::name_of(message)));
+  return Status::malformed(fmt::format("unexpected {}: this server is a follower", wire::name_of(message)));
 }
 
-// The leader answers with its own Gone, in turn with its orders.
+// The leader answers with its own Gone, in sequence with its orders.
 void Follower::lost(const wire::Member& member, Incarnation incarnation, const Status&) {
   if (member.role == wire::Role::kWorker) leader_.send(wire::Gone{member, incarnation, true});
 }
@@ -82,19 +83,19 @@ void Follower::on_joined(cluster::Link& link, std::optional<transport::Segment>,
     if (terms.checkpoint.empty()) return context_.lifecycle.enter(Phase::kAwaitingModel);
     load_checkpoint();
   } catch (const UserError& error) {
-    context_.log->error(fmt::format("cannot begin as the leader says: {}", error.what()));
+    context_.log->error(fmt::format("cannot start with the leader's terms: {}", error.what()));
     context_.lifecycle.end(Outcome::kCheckpointUnreadable);
   }
 }
 
-// Off the loop: the leader would take a server that is silent while it reads a large model for lost.
+// Off the loop: a server that sends no heartbeats while it reads a large model would be declared lost.
 void Follower::load_checkpoint() {
   auto& shard = context_.shard;
   const std::filesystem::path folder = shard.terms().checkpoint;
   auto manifest = checkpoint::read_manifest(folder);
   if (manifest.state != shard.state_names())
-    throw UserError(fmt::format("{} was made with optimizer {}, which has other state", folder.string(),
-                                manifest.optimizer));
+    throw UserError(fmt::format("{} was written with optimizer {}, whose state differs from this server's",
+                                folder.string(), manifest.optimizer));
   const auto marks = manifest.marks_of(shard.spec().group_names());
   if (const auto bad = shard.set_layout(FlatLayout(manifest.parameters), marks); !bad.is_ok())
     throw UserError(bad.message());
@@ -105,7 +106,7 @@ void Follower::load_checkpoint() {
       },
       [this](const std::string& error) {
         if (!error.empty()) {
-          context_.log->error(fmt::format("cannot begin from the checkpoint: {}", error));
+          context_.log->error(fmt::format("cannot load the checkpoint: {}", error));
           return context_.lifecycle.end(Outcome::kCheckpointUnreadable);
         }
         if (!context_.lifecycle.is_open()) return;
@@ -119,7 +120,7 @@ void Follower::on_message(cluster::Link& link, const wire::Message& message) {
   const auto status = execute(message);
   if (status.is_ok()) return;
   link.close();
-  on_lost(link, status.within("it gave an order that cannot be executed"));
+  on_lost(link, status.within("its order cannot be executed"));
 }
 
 Status Follower::execute(const wire::Message& message) {
@@ -133,21 +134,21 @@ Status Follower::execute(const wire::Message& message) {
     if (!shard.is_initialized()) return Status::malformed("a checkpoint before there are weights");
     context_.writer.write(*save, false, [this](const auto& written) { leader_.send(written); });
   } else if (const auto* gone = std::get_if<wire::Gone>(&message)) {
-    // The connection first: a payload may still be on its way into the worker's memory.
+    // The connection first: a payload may still be arriving in this worker's buffer.
     context_.members.forget(gone->member.index, gone->incarnation, gone->lost);
     if (shard.has_layout()) shard.staging().forget({gone->member.index}, gone->incarnation);
   } else if (std::holds_alternative<wire::StopRequest>(message)) {
     leader_.expect_end();
     context_.lifecycle.drain(Outcome::kFinished);
   } else {
-    return Status::malformed(fmt::format("a {}", wire::name_of(message)));
+    return Status::malformed(fmt::format("unexpected {}", wire::name_of(message)));
   }
   return Status::ok();
 }
 
 void Follower::on_lost(cluster::Link&, Status why) {
   if (!context_.lifecycle.is_open()) return;
-  context_.log->error(fmt::format("the first server is lost: {}", why.message()));
+  context_.log->error(fmt::format("the leader is lost: {}", why.message()));
   context_.lifecycle.end(Outcome::kLeaderLost);
 }
 

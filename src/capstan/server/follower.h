@@ -12,8 +12,8 @@ struct FollowerOptions {
   Duration join_timeout = std::chrono::seconds(120);
 };
 
-// A server that takes the terms of the job and its orders from the leader, and tells the leader what it
-// holds. An order that cannot be executed ends the link, and so this server. Owned by the server's loop; not
+// A server that takes the job's terms and its orders from the leader, and reports to the leader which pushes
+// it holds. An order that cannot be executed ends the link and this server. Owned by the server's loop; not
 // thread-safe.
 class Follower final : public Role, private cluster::Link::Events {
  public:
@@ -25,7 +25,7 @@ class Follower final : public Role, private cluster::Link::Events {
   void pushed(const wire::Push& push) override;
   transport::Placement place(const wire::Member&, const wire::Message&, std::size_t) override;
   Status take(const wire::Member& member, const wire::Message& message) override;
-  // A worker says it to every server; the leader's word counts.
+  // A worker sends Leave to every server; a follower acts on the leader's Gone.
   void left(std::uint32_t, Incarnation) override {}
   void lost(const wire::Member& member, Incarnation incarnation, const Status& why) override;
   void tick() override;
@@ -46,7 +46,7 @@ class Follower final : public Role, private cluster::Link::Events {
 
   const RoleContext context_;
   cluster::PauseDetector pauses_;
-  cluster::Link leader_;  // last: it calls back while it is opened
+  cluster::Link leader_;  // last: open() calls back
 };
 
 }  // namespace capstan::server

@@ -9,8 +9,8 @@
 namespace capstan::server {
 namespace {
 
-// For the buffers that an observer wants, of a worker that is in the middle of a long step.
-constexpr auto kBufferPatience = std::chrono::seconds(10);
+// For the buffers that an observer asks for, of a worker in the middle of a long step.
+constexpr auto kBufferTimeout = std::chrono::seconds(10);
 
 }  // namespace
 
@@ -19,7 +19,7 @@ constexpr auto kBufferPatience = std::chrono::seconds(10);
 void Leader::joined(const wire::Member& member, bool is_new) {
   if (member.role != wire::Role::kWorker) return;
   const WorkerId worker{member.index};
-  greeted_.erase(worker);
+  have_buffers_.erase(worker);
   arriving_.erase(worker);
   if (is_new) buffers_.joined(worker);
 }
@@ -29,14 +29,14 @@ void Leader::gone(std::uint32_t rank, Incarnation incarnation, bool lost) {
   const wire::Member member{wire::Role::kWorker, rank};
   const auto current = coordinator_.incarnation(rank);
   if (incarnation != Incarnation{} && incarnation != current) {
-    // Late news of an earlier incarnation: only a follower may still hold something of it.
+    // A late message about an earlier incarnation: only a follower may still hold its state.
     context_.members.broadcast(wire::Role::kServer, wire::Gone{member, incarnation, lost});
     return;
   }
   run(coordinator_.gone(member, lost, context_.loop.now()));
   buffers_.gone({rank}, lost);
   context_.members.broadcast(wire::Role::kServer, wire::Gone{member, current, lost});
-  // The connection first: a payload may still be on its way into the worker's memory.
+  // The connection first: a payload may still be arriving in this worker's buffer.
   context_.members.forget(rank, current, lost);
   if (context_.shard.has_layout()) context_.shard.staging().forget({rank}, current);
   arriving_.erase({rank});
@@ -94,13 +94,14 @@ Status Leader::take(const wire::Member& member, const wire::Message& message) {
       taken = take_from_server({member.index}, message);
   }
   return taken ? Status::ok()
-               : Status::malformed(fmt::format("a {} from {}", wire::name_of(message), describe(member)));
+               : Status::malformed(
+                     fmt::format("unexpected {} from {}", wire::name_of(message), describe(member)));
 }
 
 bool Leader::take_from_worker(WorkerId worker, const wire::Message& message) {
   if (std::holds_alternative<wire::Buffers>(message)) {
     auto& arrived = arriving_[worker];
-    if (arrived.empty()) return true;  // a job without any
+    if (arrived.empty()) return true;  // a job without buffers
     auto values = std::move(arrived.front());
     arrived.pop_front();
     buffers_.told(worker, std::move(values));
@@ -162,7 +163,7 @@ void Leader::carry_out(const Order& order) {
   std::visit([&](const auto& o) { context_.members.broadcast(wire::Role::kServer, o); }, order);
   if (const auto* delivery = std::get_if<wire::DeliverOrder>(&order)) return deliver(*delivery);
   const auto status = context_.shard.execute(order);
-  CAPSTAN_CHECK(status.is_ok(), "the coordinator gives orders that this server can execute");
+  CAPSTAN_CHECK(status.is_ok(), "this server can execute the coordinator's orders");
   if (const auto* apply = std::get_if<wire::ApplyOrder>(&order); apply && apply->group == 0 && checkpoints_)
     checkpoints_->on_update({apply->before.value + 1});
 }
@@ -176,7 +177,7 @@ void Leader::deliver(const wire::DeliverOrder& order) {
     if (started_at_ == TimePoint()) started_at_ = context_.loop.now();
   }
   const auto status = context_.shard.execute(here);
-  CAPSTAN_CHECK(status.is_ok(), "weights are delivered once they are there");
+  CAPSTAN_CHECK(status.is_ok(), "the weights are initialized before they are delivered");
   if (order.member.role != wire::Role::kObserver || buffers_.is_empty()) return;
   buffers_.want(
       [this, member = order.member, request = order.reply.request](std::vector<float> mean) {
@@ -184,12 +185,12 @@ void Leader::deliver(const wire::DeliverOrder& order) {
         if (auto* peer = context_.members.find(member))
           peer->channel().send(wire::Buffers{request}, *values, [values](Status) {});
       },
-      context_.loop.now() + kBufferPatience);
+      context_.loop.now() + kBufferTimeout);
 }
 
 void Leader::send_initial_buffers(WorkerId worker) {
   auto* peer = context_.members.find({wire::Role::kWorker, worker.value});
-  if (!peer || !greeted_.insert(worker).second || buffers_.newest().empty()) return;
+  if (!peer || !have_buffers_.insert(worker).second || buffers_.newest().empty()) return;
   const auto values = std::make_shared<std::vector<float>>(buffers_.newest());
   peer->channel().send(wire::Buffers{}, *values, [values](Status) {});
 }
@@ -212,7 +213,7 @@ void Leader::tick() {
 void Leader::stop() {
   stopped_ = true;
   run(coordinator_.stop(context_.loop.now()));
-  // Others learn it with the answer to their next push, which may be far off where workers take local steps.
+  // Without local steps, workers learn it from the answer to their next push; with them, that may be far off.
   if (context_.shard.spec().first->local_steps().uses_local_steps())
     context_.members.broadcast(wire::Role::kWorker, wire::StopRequest{"stopped"});
 }
@@ -226,7 +227,7 @@ void Leader::check_end() {
   if (!lifecycle.is_open() || !coordinator_.finished()) return;
   if (checkpoints_) {
     const auto& checkpointer = checkpoints_->checkpointer();
-    // What was reached is kept, whatever brought the end.
+    // The last version is saved, however the job ends.
     if (context_.shard.is_initialized() && !checkpointer.is_saving() &&
         !checkpointer.has_tried(coordinator_.version())) {
       checkpoints_->request();

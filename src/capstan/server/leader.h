@@ -14,10 +14,10 @@
 
 namespace capstan::server {
 
-// What the workers of a job train. A server only passes it on.
+// The job's configuration as workers need it. The leader passes it on without reading it.
 struct JobDescription {
-  std::string text;  // for every member that joins; empty: they know by other means
-  // How the text that a member brings contradicts it; empty where it does not.
+  std::string text;  // sent to every member that joins; empty: members are configured by other means
+  // Compares a member's own text; returns the contradictions, or an empty string.
   std::function<std::string(const std::string& members)> contradictions;
 };
 
@@ -25,17 +25,17 @@ struct LeaderOptions {
   Coordinator::Options job;
   optimizer::Options optimizer;
   optimizer::Schedule schedule;
-  Duration join_timeout = std::chrono::seconds(120);  // the job starts without workers that come later
+  Duration join_timeout = std::chrono::seconds(120);  // then the job starts without the missing workers
   checkpoint::CheckpointOptions checkpoints;
-  std::optional<checkpoint::Found> resume;  // what to begin from
+  std::optional<checkpoint::Found> resume;
   JobDescription description;
 };
 
-// The first server of a job: shows the coordinator what happens, carries out its actions here and on every
-// follower, and has checkpoints made. Owned by the server's loop; not thread-safe.
+// The first server of a job: passes events to the coordinator, carries out its actions here and on every
+// follower, and starts checkpoints. Owned by the server's loop; not thread-safe.
 class Leader final : public Role {
  public:
-  // Throws UserError for options that make no sense, and for a checkpoint that does not fit them.
+  // Throws UserError for invalid options, and for a checkpoint that does not match them.
   Leader(const RoleContext& context, LeaderOptions options);
 
   Result<wire::Member> admit(const wire::Join& join) override;
@@ -54,7 +54,7 @@ class Leader final : public Role {
   wire::StatusReport status() const override;
 
  private:
-  // Messages by the role of their sender; false for one that is not taken.
+  // Messages by the role of their sender; false for an unexpected one.
   bool take_from_worker(WorkerId worker, const wire::Message& message);
   bool take_from_observer(const wire::Member& member, const wire::Message& message);
   bool take_from_server(ServerId server, const wire::Message& message);
@@ -68,7 +68,7 @@ class Leader final : public Role {
   void check_end();
   void checkpoint_done();
 
-  // leader_start.cpp: what the job begins with.
+  // leader_start.cpp: the start of the job.
   JobTerms make_terms() const;
   void load_checkpoint(const checkpoint::Found& from);
   Status check_data(const wire::Join& join) const;
@@ -78,11 +78,11 @@ class Leader final : public Role {
   const LeaderOptions options_;
   Coordinator coordinator_;
   BufferAggregator buffers_;
-  std::optional<CheckpointCoordinator> checkpoints_;             // where there are any
-  std::optional<wire::DataSource> data_;                         // what all workers train on
+  std::optional<CheckpointCoordinator> checkpoints_;             // if the run writes any
+  std::optional<wire::DataSource> data_;                         // the same for all workers
   std::map<WorkerId, std::deque<std::vector<float>>> arriving_;  // payloads of buffers, by worker
-  std::set<WorkerId> greeted_;                                   // have the buffers to begin with
-  bool stopped_ = false;  // by request, before the workers were done
+  std::set<WorkerId> have_buffers_;                              // workers that got their initial buffers
+  bool stopped_ = false;                                         // by request, before the workers finished
   const TimePoint opened_at_;
   TimePoint started_at_;
 };

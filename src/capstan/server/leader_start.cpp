@@ -1,5 +1,5 @@
-// What a job begins with: its terms, a checkpoint, the model and data of its workers; and what a checkpoint
-// says of them.
+// The start of a job: its terms, its checkpoint, the model and data of its workers; and the manifest that
+// records them.
 
 #include <filesystem>
 
@@ -39,7 +39,7 @@ Leader::Leader(const RoleContext& context, LeaderOptions options)
       opened_at_(context.loop.now()) {
   context_.shard.set_terms(make_terms());
   context_.loop.allow_spinning(options_.job.workers + options_.job.servers);
-  // First: what does not fit must not set the checkpoints of a run aside.
+  // First: a checkpoint that does not match must not cause the run's checkpoints to be set aside.
   if (options_.resume) load_checkpoint(*options_.resume);
   if (options_.checkpoints.is_on()) {
     checkpoints_.emplace(options_.checkpoints, context_.shard.terms().start, context_.loop, buffers_,
@@ -66,16 +66,17 @@ JobTerms Leader::make_terms() const {
   return terms;
 }
 
-// Reads off the loop, so that clients can connect meanwhile; no worker starts before all servers have
+// Reads off the loop, so that clients can connect meanwhile; no worker starts before every server has its
 // weights.
 void Leader::load_checkpoint(const checkpoint::Found& from) {
   auto& shard = context_.shard;
   const auto& manifest = from.manifest;
   const auto names = shard.state_names();
   if (manifest.state != names) {
-    throw UserError(fmt::format("{} was made with optimizer {} (state: {}); optimizer {} here has state: {}",
-                                from.folder.string(), manifest.optimizer, listed(manifest.state),
-                                optimizer::name(options_.optimizer.kind), listed(names)));
+    throw UserError(
+        fmt::format("{} was written with optimizer {} (state: {}); this job's optimizer {} has state: {}",
+                    from.folder.string(), manifest.optimizer, listed(manifest.state),
+                    optimizer::name(options_.optimizer.kind), listed(names)));
   }
   const auto groups = shard.spec().group_names();
   if (const auto bad = shard.set_layout(FlatLayout(manifest.parameters), manifest.marks_of(groups));
@@ -92,7 +93,7 @@ void Leader::load_checkpoint(const checkpoint::Found& from) {
       },
       [this](const std::string& error) {
         if (!error.empty()) {
-          context_.log->error(fmt::format("cannot begin from the checkpoint: {}", error));
+          context_.log->error(fmt::format("cannot load the checkpoint: {}", error));
           return context_.lifecycle.end(Outcome::kCheckpointUnreadable);
         }
         context_.shard.set_initialized();
@@ -123,7 +124,7 @@ Result<wire::Member> Leader::admit(const wire::Join& join) {
     }
     context_.lifecycle.enter(Phase::kAwaitingWeights);
   }
-  // Only now: a worker that is refused must not decide what the job trains on.
+  // Only now: a refused worker must not set the job's data.
   buffers_.agree(*buffers_of(join));
   data_ = join.data;
   return member;
@@ -141,8 +142,8 @@ Status Leader::check_data(const wire::Join& join) const {
   const auto text = [](const wire::DataSource& d) {
     return fmt::format("{} samples, batch size {}, seed {}", d.samples, d.batch, d.seed);
   };
-  return Status::refused(
-      fmt::format("the worker's data differ: the job has {}; the worker {}", text(data), text(join.data)));
+  return Status::refused(fmt::format("the worker's data differ: the job has {}; the worker has {}",
+                                     text(data), text(join.data)));
 }
 
 checkpoint::Manifest Leader::manifest() const {

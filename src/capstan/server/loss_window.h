@@ -12,12 +12,12 @@ class LossWindow {
  public:
   explicit LossWindow(std::uint64_t updates) : updates_(updates) {}
 
-  // A push that becomes part of the next update.
+  // Adds a push to the next update.
   void add(const wire::Push& push) {
     next_.sum += static_cast<double>(push.loss) * push.samples;
     next_.samples += push.samples;
   }
-  // The update is made.
+  // The next update is complete.
   void close_update() {
     totals_.push_back({totals_.back().sum + next_.sum, totals_.back().samples + next_.samples});
     next_ = {};

@@ -9,7 +9,7 @@ namespace capstan::server {
 namespace {
 
 constexpr std::uint64_t kTicksPerHeartbeat = 2;
-constexpr std::size_t kMaxStrangers = 64;  // connections that have not joined
+constexpr std::size_t kMaxUnjoined = 64;  // connections that have not joined
 
 }  // namespace
 
@@ -32,11 +32,12 @@ transport::Placement Peer::on_payload(cluster::Channel&, const wire::Message& me
 
 void Peer::on_message(cluster::Channel&, cluster::Arrival arrival) {
   if (const auto* join = std::get_if<wire::Join>(&arrival.message)) {
-    if (member_) return channel_.end(Status::malformed("a second Join"));
+    if (member_) return channel_.end(Status::malformed("received a second Join"));
     return events_.on_join(*this, *join);
   }
   if (!member_)
-    return channel_.end(Status::malformed(fmt::format("a {} before Join", wire::name_of(arrival.message))));
+    return channel_.end(
+        Status::malformed(fmt::format("received {} before Join", wire::name_of(arrival.message))));
   events_.on_message(*this, std::move(arrival));
 }
 
@@ -49,35 +50,35 @@ MemberTable::MemberTable(transport::EventLoop& loop, Options options, std::share
       pauses_(kTick, loop.now()) {}
 
 void MemberTable::accept(std::unique_ptr<transport::Connection> connection) {
-  bound_strangers();
+  bound_unjoined();
   Peer::Events& events = *this;
   peers_.push_back(std::make_unique<Peer>(std::move(connection), options_.token, loop_.now(), events));
 }
 
-// The oldest stranger goes first, but none that has proved to know the token while another has not.
-void MemberTable::bound_strangers() {
-  std::size_t strangers = 0;
+// Ends the oldest connection that has not joined; one that has not proved the token before one that has.
+void MemberTable::bound_unjoined() {
+  std::size_t unjoined = 0;
   Peer *oldest = nullptr, *oldest_untrusted = nullptr;
   for (const auto& peer : peers_) {
     if (peer->channel().has_ended() || peer->member()) continue;
-    ++strangers;
+    ++unjoined;
     if (!oldest) oldest = peer.get();
     if (!oldest_untrusted && !peer->channel().is_trusted()) oldest_untrusted = peer.get();
   }
-  if (strangers < kMaxStrangers) return;
+  if (unjoined < kMaxUnjoined) return;
   (oldest_untrusted ? oldest_untrusted : oldest)
       ->channel()
       .end(Status::timeout("too many connections that have not joined"));
 }
 
 void MemberTable::bind(Peer& peer, const wire::Member& member, Incarnation incarnation) {
-  if (auto* old = find(member)) old->channel().close();  // its end was not noticed yet
+  if (auto* old = find(member)) old->channel().close();  // broken, but not detected yet
   peer.set_member(member);
   connected_[member] = &peer;
   log_->debug(fmt::format("{} joined from {}", describe(member), peer.channel().peer()));
   if (member.role != Role::kWorker) return;
   const auto known = workers_.find(member.index);
-  // One that is leaving comes back only to hear that its leave is confirmed.
+  // A leaving worker reconnects only for the confirmation of its Leave.
   if (known != workers_.end() && known->second.incarnation == incarnation &&
       known->second.state == WorkerState::kLeaving)
     return;
@@ -96,11 +97,11 @@ void MemberTable::dismiss(Peer& peer) {
 void MemberTable::forget(std::uint32_t rank, Incarnation incarnation, bool lost) {
   const auto worker = workers_.find(rank);
   if (worker == workers_.end() || worker->second.incarnation != incarnation) return;
-  workers_.erase(worker);  // first, so that the end of its connection finds nothing
+  workers_.erase(worker);  // first: the end of its connection must not find it
   auto* peer = find({Role::kWorker, rank});
   if (!peer) return;
   connected_.erase(*peer->member());
-  if (lost) return peer->channel().refuse("the other parts of the job consider this worker lost");
+  if (lost) return peer->channel().refuse("the servers have declared this worker lost");
   peer->channel().send(wire::Leave{});
   peer->channel().close();
 }
@@ -146,7 +147,7 @@ transport::Placement MemberTable::on_payload(Peer& peer, const wire::Message& me
 
 void MemberTable::on_message(Peer& peer, cluster::Arrival arrival) {
   if (!takes_part(*peer.member()) && !std::holds_alternative<wire::Leave>(arrival.message))
-    return peer.channel().refuse(fmt::format("a {} after leaving", wire::name_of(arrival.message)));
+    return peer.channel().refuse(fmt::format("received {} after Leave", wire::name_of(arrival.message)));
   events_.on_message(peer, std::move(arrival));
 }
 
@@ -163,7 +164,7 @@ void MemberTable::on_end(Peer& peer, Status why) {
   if (worker == workers_.end() || worker->second.state == WorkerState::kLeaving) return;
   worker->second.state = WorkerState::kBroken;
   worker->second.broken_at = loop_.now();
-  // On one host a connection ends only with its process; a network may come back.
+  // On one host a connection ends only with its process; a network connection may be restored.
   const bool may_return = why.code() == StatusCode::kClosed && !peer.channel().shares_memory();
   if (!may_return) lose_worker(member.index, why);
 }
@@ -179,8 +180,7 @@ void MemberTable::tick() {
   const auto now = loop_.now();
   if (!pauses_.was_paused(now)) check_silence(now);
   give_up_broken(now);
-  // Unasked: a client whose own heartbeats wait behind a long payload must hear from this server all the
-  // same.
+  // Not as answers: a client whose own heartbeats wait behind a long payload needs them all the same.
   if (++ticks_ % kTicksPerHeartbeat == 0) {
     for (const auto& [member, peer] : connected_) peer->channel().send(wire::Heartbeat{});
   }
@@ -192,7 +192,7 @@ void MemberTable::check_silence(TimePoint now) {
     auto& channel = peer->channel();
     if (channel.has_ended()) continue;
     if (!peer->member()) {
-      // From the opening, not from the last byte: a peer that sends a byte now and then gets no more time.
+      // Since the connection opened, not since the last byte: single bytes must not extend the timeout.
       if (now - peer->opened_at() > options_.handshake)
         channel.refuse(fmt::format("no Join within {:g} s", seconds(options_.handshake)));
       continue;
@@ -211,7 +211,8 @@ void MemberTable::give_up_broken(TimePoint now) {
   }
   for (const auto rank : given_up) {
     if (workers_.contains(rank))
-      lose_worker(rank, Status::closed("its connection broke and did not come back"));
+      lose_worker(rank, Status::closed(fmt::format("its connection broke and was not restored within {:g} s",
+                                                   seconds(options_.reconnect))));
   }
 }
 

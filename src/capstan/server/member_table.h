@@ -19,7 +19,7 @@ namespace capstan::server {
 // "worker 2", "observer 0", "server 1".
 std::string describe(const wire::Member& member);
 
-// One connection to a server; it belongs to a member of the job once that has joined. Owned by the table.
+// One connection to a server; bound to a member of the job after Join. Owned by the table.
 class Peer final : private cluster::Channel::Events {
  public:
   class Events {
@@ -49,22 +49,22 @@ class Peer final : private cluster::Channel::Events {
   Events& events_;
   const TimePoint opened_at_;
   std::optional<wire::Member> member_;
-  cluster::Channel channel_;  // last: it calls back while it is made
+  cluster::Channel channel_;  // last: its constructor calls back
 };
 
-// Who is connected to this server, and which worker's connection is broken since when. Bounds the number of
+// The members connected to this server, and the workers whose connection is broken. Bounds the number of
 // peers that have not joined. Owned by the server's loop; not thread-safe.
 class MemberTable final : private Peer::Events {
  public:
   struct Options {
     cluster::Token token;
-    Duration handshake = std::chrono::seconds(5);          // from connecting to Join
-    Duration silence = std::chrono::milliseconds(1500);    // a member silent for so long is lost
-    Duration observer_silence = std::chrono::seconds(60);  // an observer delays no update, and may be busy
-    Duration reconnect = std::chrono::milliseconds(1000);  // a broken connection may come back within this
+    Duration handshake = std::chrono::seconds(5);          // timeout from connect to Join
+    Duration silence = std::chrono::milliseconds(1500);    // a member that is silent for this long is lost
+    Duration observer_silence = std::chrono::seconds(60);  // the same for observers, which delay no update
+    Duration reconnect = std::chrono::milliseconds(1000);  // a worker may reconnect within this time
   };
 
-  // Only peers that have proved to know the token are passed on. Payloads and messages are those of members.
+  // Called only for peers that have proved the token; on_payload and on_message only for members.
   class Events {
    public:
     virtual ~Events() = default;
@@ -72,7 +72,7 @@ class MemberTable final : private Peer::Events {
     virtual transport::Placement on_payload(const wire::Member& member, const wire::Message& message,
                                             std::size_t bytes) = 0;
     virtual void on_message(Peer& peer, cluster::Arrival arrival) = 0;
-    // For good. Workers stay in the table until forget().
+    // Final. A lost worker stays in the table until forget().
     virtual void on_lost(const wire::Member& member, Incarnation incarnation, const Status& why) = 0;
   };
 
@@ -81,24 +81,24 @@ class MemberTable final : private Peer::Events {
 
   void accept(std::unique_ptr<transport::Connection> connection);
 
-  // This peer is that member from now on; an earlier connection of the same member is closed.
+  // Binds the peer to a member; an earlier connection of the same member is closed.
   void bind(Peer& peer, const wire::Member& member, Incarnation incarnation);
-  // Confirms a worker's leave. It stays known as leaving until forget().
+  // Confirms a worker's Leave. The worker stays in the table as leaving until forget().
   void dismiss(Peer& peer);
-  // Ends what is left of a worker's incarnation: a lost one is told so.
+  // Removes a worker's incarnation and ends its connection; a lost worker receives the reason.
   void forget(std::uint32_t rank, Incarnation incarnation, bool lost);
 
-  // Ends all connections: the memory that they read from and write to is free then.
+  // Ends all connections; after that they no longer read or write any memory.
   void close();
 
   Peer* find(const wire::Member& member);  // null while its connection is broken
   void send(const wire::Member& member, const wire::Message& message);
   void broadcast(wire::Role role, const wire::Message& message);
-  bool has(wire::Role role) const;                                   // one of them is connected
-  std::optional<Incarnation> incarnation(std::uint32_t rank) const;  // of a worker that is known
+  bool has(wire::Role role) const;                                   // at least one is connected
+  std::optional<Incarnation> incarnation(std::uint32_t rank) const;  // of a worker in the table
   bool takes_part(const wire::Member& member) const;                 // false for a worker that has left
 
-  // Checks silence, gives up broken connections, sends heartbeats. Once per interval.
+  // Called once per kTick: checks silence, gives up broken connections, sends heartbeats.
   static constexpr auto kTick = std::chrono::milliseconds(100);
   void tick();
 
@@ -116,7 +116,7 @@ class MemberTable final : private Peer::Events {
   void on_message(Peer& peer, cluster::Arrival arrival) override;
   void on_end(Peer& peer, Status why) override;
 
-  void bound_strangers();
+  void bound_unjoined();
   void check_silence(TimePoint now);
   void give_up_broken(TimePoint now);
   void lose_worker(std::uint32_t rank, const Status& why);

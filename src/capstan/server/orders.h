@@ -6,7 +6,7 @@
 
 namespace capstan::server {
 
-// What every server of a job does next, in the order in which the leader gives it.
+// What every server of a job does next; all servers execute orders in the leader's sequence.
 using Order = std::variant<wire::ApplyOrder, wire::AccumulateOrder, wire::DropOrder, wire::DeliverOrder>;
 
 }  // namespace capstan::server

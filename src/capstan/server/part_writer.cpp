@@ -24,7 +24,7 @@ std::shared_ptr<checkpoint::Snapshot> PartWriter::allocate() const {
 
 void PartWriter::write(const wire::CheckpointOrder& order, bool with_buffers, Written written) {
   const auto snapshot = allocate();
-  if (!snapshot) return written({order.version, "no memory is left for a copy of the weights", {}});
+  if (!snapshot) return written({order.version, "not enough memory for a copy of the weights", {}});
   pending_ = {order, std::move(written), nullptr, std::nullopt};
   if (!with_buffers) pending_->buffers.emplace();
   shard_.copy_to(snapshot, [this, snapshot, version = order.version] {

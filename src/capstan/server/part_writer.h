@@ -12,8 +12,8 @@
 namespace capstan::server {
 
 // Writes one server's part of a checkpoint: copies the shard at its place in the queue of orders, then writes
-// the copy on a thread of its own, which gets values only. Every server's part takes this path; the leader's
-// also waits for the workers' buffers. One part at a time. Owned by the server's loop; not thread-safe.
+// the copy on a separate thread, which gets values only. The leader's part also waits for the workers'
+// buffers. One part at a time. Owned by the server's loop; not thread-safe.
 class PartWriter {
  public:
   using Written = std::function<void(const wire::CheckpointWritten&)>;
@@ -24,16 +24,15 @@ class PartWriter {
 
   PartWriter(transport::EventLoop& loop, ShardServer& shard);
 
-  // `written` runs with the pieces, or with an error. Where buffers are to be part of it, the writing begins
-  // when supply() has brought them.
+  // `written` runs with the pieces, or with an error. If `with_buffers`, writing starts after supply().
   void write(const wire::CheckpointOrder& order, bool with_buffers, Written written);
   void supply(Buffers buffers);
 
-  // The thread, for other work that takes long: reading a checkpoint, publishing one.
+  // The writing thread, also for other long work: reading a checkpoint, publishing one.
   checkpoint::Background& background();
 
  private:
-  // What is still missing of the part that is to be written.
+  // The part to write; incomplete while `snapshot` or `buffers` is empty.
   struct Pending {
     wire::CheckpointOrder order;
     Written written;
@@ -41,13 +40,13 @@ class PartWriter {
     std::optional<Buffers> buffers;
   };
 
-  std::shared_ptr<checkpoint::Snapshot> allocate() const;  // null where there is no memory
+  std::shared_ptr<checkpoint::Snapshot> allocate() const;  // null if out of memory
   void write_when_complete();
 
   transport::EventLoop& loop_;
   ShardServer& shard_;
   std::optional<Pending> pending_;
-  std::unique_ptr<checkpoint::Background> background_;  // made when first needed
+  std::unique_ptr<checkpoint::Background> background_;  // created on first use
 };
 
 }  // namespace capstan::server

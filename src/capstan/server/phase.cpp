@@ -17,7 +17,7 @@ struct Row {
   std::initializer_list<Phase> to;
 };
 
-// A job may end in any phase: its workers, its leader or a follower may be lost before it has begun.
+// A job may end in any phase: workers, leader or followers may be lost before training starts.
 const Row kTransitions[] = {
     {kSeekingLeader, "seeking the leader", {kLoadingCheckpoint, kAwaitingModel, kEnded}},
     {kLoadingCheckpoint,

@@ -5,16 +5,16 @@
 
 namespace capstan::server {
 
-// What a server is doing, from its start to its end.
+// The phases of a server, from start to end.
 enum class Phase : std::uint8_t {
-  kSeekingLeader,      // follower: not taken in yet
+  kSeekingLeader,      // follower: has not joined the leader
   kLoadingCheckpoint,  // reads its part of a checkpoint
-  kAwaitingModel,      // no worker has brought the layout
-  kAwaitingWeights,    // no worker has brought the initial weights
+  kAwaitingModel,      // no worker has sent the layout
+  kAwaitingWeights,    // no worker has sent the initial weights
   kServing,
   kSavingLast,         // leader: every worker has ended; the last checkpoint is being written
-  kAwaitingObservers,  // leader: somebody may still read the weights
-  kDraining,           // the outcome is certain; the last update is still running
+  kAwaitingObservers,  // leader: an observer may still read the weights
+  kDraining,           // the outcome is decided; the last order is still running
   kEnded
 };
 
@@ -28,10 +28,10 @@ enum class Outcome {
   kAllWorkersLost,
   kLeaderLost,
   kFollowerLost,
-  kCheckpointUnreadable,  // the one to begin from
+  kCheckpointUnreadable,  // the one to resume from
 };
 
-// The phase of one server and how its job ends. Owned by the server's loop; not thread-safe.
+// The phase of one server and the outcome of its job. Owned by the server's loop; not thread-safe.
 class Lifecycle {
  public:
   // `is_idle`: no order is being executed. `on_end` runs once.
@@ -39,12 +39,12 @@ class Lifecycle {
 
   Phase phase() const { return phase_; }
   Outcome outcome() const { return outcome_; }
-  // The job goes on: the outcome is not certain.
+  // The outcome is not decided yet.
   bool is_open() const { return phase_ != Phase::kDraining && phase_ != Phase::kEnded; }
 
-  // Checks the table of transitions. Nothing happens where the phase is the same.
+  // Checks the table of transitions. Entering the current phase has no effect.
   void enter(Phase next);
-  // The outcome is certain: ends now, or when settle() finds the last order executed.
+  // The outcome is decided: ends now, or when settle() finds that the last order is done.
   void drain(Outcome outcome);
   void settle();
   // Ends at once.

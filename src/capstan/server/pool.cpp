@@ -48,7 +48,7 @@ void Pool::work() {
     wake_.wait(lock, [&] { return ending_ || number_ != seen; });
     if (ending_) return;
     seen = number_;
-    const auto job = job_;  // keeps a job alive for a thread that comes late
+    const auto job = job_;  // keeps the job alive for a thread that wakes late
     lock.unlock();
     take_part(*job);
     lock.lock();

@@ -11,14 +11,14 @@
 
 namespace capstan::server {
 
-// Threads that share out the pieces of one job at a time. run() belongs to one thread.
+// Threads that divide the pieces of one job among them, one job at a time. Call run() from one thread only.
 class Pool {
  public:
   explicit Pool(unsigned threads);
   ~Pool();
 
-  // Calls piece(i) for every i below `pieces`, on any of the threads, then done() on the last of them.
-  // Returns at once; the next job may be given only after done() was called.
+  // Calls piece(i) for every i below `pieces`, on any thread, then done() on the thread that finishes last.
+  // Returns at once; call it again only after done().
   void run(std::size_t pieces, std::function<void(std::size_t)> piece, std::function<void()> done);
 
  private:

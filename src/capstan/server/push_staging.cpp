@@ -14,17 +14,17 @@ PushStaging::PushStaging(Range shard, std::uint64_t layout_size, std::uint32_t g
 
 bool PushStaging::join(WorkerId worker, Incarnation incarnation) {
   auto& entry = entries_[worker];
-  const bool comes_back = entry.arena && entry.incarnation == incarnation;
-  if (!comes_back) {
+  const bool reconnects = entry.arena && entry.incarnation == incarnation;
+  if (!reconnects) {
     entry = {incarnation, std::make_shared<WorkerArena>(shard_, layout_size_), {}, false, {}};
     entry.settled.resize(groups_);
     for (const auto& mark : marks_) {
       if (mark.worker == worker && mark.incarnation == incarnation) entry.settled[mark.group] = mark.sequence;
     }
-    entry.staged = std::ranges::min(entry.settled);  // what some groups lack comes again
+    entry.staged = std::ranges::min(entry.settled);  // the worker repeats a push that some groups lack
   }
   entry.announced = false;
-  return !comes_back;
+  return !reconnects;
 }
 
 void PushStaging::forget(WorkerId worker, Incarnation incarnation) {
@@ -38,14 +38,14 @@ const PushStaging::Entry* PushStaging::find(WorkerId worker) const {
 }
 
 Status PushStaging::check(WorkerId from, const wire::Push& push) const {
-  if (push.worker != from) return Status::malformed("a push in another worker's name");
+  if (push.worker != from) return Status::malformed("a push with another worker's rank");
   const auto* entry = find(from);
   if (!entry || entry->incarnation != push.incarnation)
     return Status::malformed("a push of another incarnation");
   if (push.sequence <= entry->staged) return Status::ok();
   if (!is_open_) return Status::malformed("a push before there are weights");
   if (push.sequence.value != entry->staged.value + 1) return Status::malformed("a push out of order");
-  if (entry->in_use()) return Status::malformed("a push before the one before it was answered");
+  if (entry->in_use()) return Status::malformed("a push before the previous one was answered");
   return Status::ok();
 }
 
@@ -62,7 +62,7 @@ Result<bool> PushStaging::stage(WorkerId from, const wire::Push& push, std::size
   if (auto bad = check(from, push); !bad.is_ok()) return bad;
   auto& entry = entries_.at(from);
   const bool is_new = push.sequence > entry.staged;
-  if (!is_new && entry.announced) return false;  // the answer to the first one is on its way
+  if (!is_new && entry.announced) return false;  // the first one will be answered
   if (is_new) {
     const auto expected = entry.arena->shares_gradients() ? 0 : shard_.size() * sizeof(float);
     if (payload_bytes != expected) return Status::malformed("a push with a payload of the wrong size");

@@ -14,47 +14,47 @@
 
 namespace capstan::server {
 
-// The newest push of each worker, as one server holds it: whether a push is new, repeated or illegal, where
-// its payload goes, and which groups of tensors have had it. With the marks of a checkpoint this makes a push
-// count exactly once. Knows no connection. Owned by the server's loop; not thread-safe.
+// The newest push of each worker on one server: whether a push is new, repeated or illegal, where its payload
+// goes, and which groups of tensors have processed it. With the high-water marks of a checkpoint, a push
+// counts exactly once. Independent of connections. Owned by the server's loop; not thread-safe.
 class PushStaging {
  public:
-  // For one shard of a model; `marks` are a checkpoint's, for the groups of this job.
+  // For one shard of a model; `marks` come from a checkpoint, with the groups of this job.
   PushStaging(Range shard, std::uint64_t layout_size, std::uint32_t groups,
               std::vector<checkpoint::HighWaterMark> marks = {});
 
-  // Initial weights are there: pushes are legal from now on.
+  // The weights are initialized: pushes are legal from now on.
   void open() { is_open_ = true; }
   bool is_open() const { return is_open_; }
 
-  // A worker joins: true. Or the same incarnation comes back: what it pushed before is then still held.
+  // True if the worker is new; false if the same incarnation reconnects, whose staged push is kept.
   bool join(WorkerId worker, Incarnation incarnation);
   void forget(WorkerId worker, Incarnation incarnation);
 
   // Where the payload of this worker's push goes.
   transport::Placement place(WorkerId from, const wire::Push& push, std::size_t bytes);
-  // Takes a push that has arrived whole. True where the leader is to hear of it: it is new, or it was
-  // repeated after a reconnection. Fails for an illegal one.
+  // Takes a complete push. True if the leader must be notified: the push is new, or repeated after a
+  // reconnect. Fails for an illegal push.
   Result<bool> stage(WorkerId from, const wire::Push& push, std::size_t payload_bytes);
-  // Takes memory of a worker's own.
+  // Takes a worker's shared memory.
   Status share(WorkerId from, const wire::Share& share, transport::Segment segment);
 
-  // The memory that holds this push; null where it is not here, or the group has had it.
+  // The memory that holds this push; null if it is not staged here, or the group has processed it.
   std::shared_ptr<WorkerArena> held(WorkerId worker, Sequence sequence, std::uint32_t group) const;
-  // The push was applied to a group, accumulated or dropped by it.
+  // The group has applied, accumulated or dropped the push.
   void settle(WorkerId worker, Sequence sequence, std::uint32_t group);
 
-  std::shared_ptr<WorkerArena> arena(WorkerId worker) const;  // null for a worker that is not known
+  std::shared_ptr<WorkerArena> arena(WorkerId worker) const;  // null for an unknown worker
 
  private:
   struct Entry {
     Incarnation incarnation;
     std::shared_ptr<WorkerArena> arena;
     Sequence staged;                // newest push held here
-    bool announced = false;         // the leader has heard of it since the worker joined
+    bool announced = false;         // the leader was notified since the worker last joined
     std::vector<Sequence> settled;  // by group: newest push that was applied, accumulated or dropped
 
-    bool in_use() const;  // the push held here waits for an order
+    bool in_use() const;  // the staged push waits for an order
   };
 
   const Entry* find(WorkerId worker) const;

@@ -15,7 +15,7 @@ class logger;
 
 namespace capstan::server {
 
-// What a role works with; all of it outlives the role.
+// The parts of the server that a role uses; all outlive the role.
 struct RoleContext {
   transport::EventLoop& loop;
   MemberTable& members;
@@ -25,21 +25,20 @@ struct RoleContext {
   std::shared_ptr<spdlog::logger> log;
 };
 
-// What differs between the server that leads and those that follow. Owned by the server's loop; not
-// thread-safe.
+// The behaviour in which leader and followers differ. Owned by the server's loop; not thread-safe.
 class Role {
  public:
   virtual ~Role() = default;
 
-  // A client wants to join: which member it is. Unavailable means not yet: it is to try again.
+  // A client asks to join; returns the member that it becomes. kUnavailable: the client retries later.
   virtual Result<wire::Member> admit(const wire::Join& join) = 0;
-  // It was taken in; `is_new` is false for a connection that came back.
+  // The client was admitted; `is_new` is false after a reconnect.
   virtual void joined(const wire::Member& member, bool is_new) = 0;
-  // Initial weights have arrived here.
+  // This server has its initial weights.
   virtual void initialized() = 0;
   // A push is staged here.
   virtual void pushed(const wire::Push& push) = 0;
-  // Payloads and messages that not every server takes.
+  // Payloads and messages that depend on the role.
   virtual transport::Placement place(const wire::Member& member, const wire::Message& message,
                                      std::size_t bytes) = 0;
   virtual Status take(const wire::Member& member, const wire::Message& message) = 0;
@@ -48,11 +47,11 @@ class Role {
   virtual void lost(const wire::Member& member, Incarnation incarnation, const Status& why) = 0;
 
   virtual void tick() = 0;
-  virtual void stop() = 0;  // end the job at the next step
-  // End the job with the version that is there: workers that still take part are taken to have left.
+  virtual void stop() = 0;  // ends the job at the next step
+  // Ends the job with the current version: active workers count as having left.
   virtual void dismiss_workers() = 0;
   virtual void ended(Outcome outcome) = 0;
-  // What this role knows of the job.
+  // The fields that this role knows.
   virtual wire::StatusReport status() const = 0;
 };
 

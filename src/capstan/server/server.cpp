@@ -16,7 +16,7 @@ std::unique_ptr<Role> make_role(const RoleContext& context, const ServerOptions&
   return std::make_unique<Follower>(context, FollowerOptions{{.token = o.members.token,
                                                               .silence = o.members.silence,
                                                               .retry = kLeaderRetry,
-                                                              .first_patience = o.members.handshake},
+                                                              .attempt_timeout = o.members.handshake},
                                                              o.connect_to_leader,
                                                              o.join_timeout});
 }
@@ -34,7 +34,7 @@ Server::Server(transport::EventLoop& loop, const ServerOptions& options, std::sh
           options.connect_to_leader ? Phase::kSeekingLeader : Phase::kAwaitingModel,
           [this] { return shard_.is_idle(); },
           [this](Outcome outcome) {
-            if (role_) role_->ended(outcome);  // null where it ends while it is made
+            if (role_) role_->ended(outcome);  // null if the role's constructor ends the job
             loop_.wake();
           }),
       role_(make_role({loop, members_, shard_, writer_, lifecycle_, log_}, options)) {
@@ -43,7 +43,8 @@ Server::Server(transport::EventLoop& loop, const ServerOptions& options, std::sh
 
 Server::~Server() {
   if (timer_) loop_.cancel(*timer_);
-  // Connections release memory of the other parts when they end, so they end first; no update starts then.
+  // Connections release memory of the other parts when they end, so they end first; abandon() prevents that
+  // this starts an update.
   shard_.abandon();
   members_.close();
 }
@@ -110,7 +111,7 @@ Status Server::take(const wire::Member& member, cluster::Arrival& arrival) {
     return Status::ok();
   }
   if (const auto* share = std::get_if<wire::Share>(&arrival.message)) {
-    if (!arrival.segment) return Status::malformed("a Share without memory");
+    if (!arrival.segment) return Status::malformed("a Share without a segment");
     return shard_.staging().share(worker, *share, std::move(*arrival.segment));
   }
   if (std::holds_alternative<wire::Initialize>(arrival.message)) return take_initial(arrival.payload_bytes);
@@ -119,8 +120,8 @@ Status Server::take(const wire::Member& member, cluster::Arrival& arrival) {
 
 Status Server::take_initial(std::size_t payload_bytes) {
   if (payload_bytes != shard_.range().size() * sizeof(float))
-    return Status::malformed("initial weights without weights");
-  // A checkpoint's weights, or another worker's, are there already.
+    return Status::malformed("initial weights of the wrong size");
+  // Already initialized from a checkpoint or by another worker.
   if (shard_.is_initialized() || shard_.terms().start != Version{}) return Status::ok();
   shard_.set_initialized();
   if (lifecycle_.phase() == Phase::kAwaitingWeights) lifecycle_.enter(Phase::kServing);
@@ -128,7 +129,7 @@ Status Server::take_initial(std::size_t payload_bytes) {
   return Status::ok();
 }
 
-// A worker says it again where it did not hear the answer.
+// A worker repeats its Leave if the confirmation was lost.
 void Server::take_leave(Peer& peer) {
   const auto rank = peer.member()->index;
   const auto incarnation = members_.incarnation(rank);

@@ -10,43 +10,44 @@
 namespace capstan::server {
 
 struct ServerOptions {
-  Coordinator::Options job;  // strategy, workers, servers, max_steps; a follower learns them from the leader
-  cluster::Link::Connect connect_to_leader;  // none: this server leads
+  Coordinator::Options job;                  // the leader's; followers receive theirs from it
+  cluster::Link::Connect connect_to_leader;  // none: this server is the leader
   optimizer::Options optimizer;
   optimizer::Schedule schedule;
   unsigned threads = 1;
-  std::size_t inline_elements = ShardExecutor::kInlineElements;  // passes up to this size need no thread
+  std::size_t inline_elements = ShardExecutor::kInlineElements;  // shard_executor.h
   MemberTable::Options members;
-  Duration join_timeout = std::chrono::seconds(120);  // the job starts without workers that come later
-  checkpoint::CheckpointOptions checkpoints;          // the leader's; followers learn them
-  std::optional<checkpoint::Found> resume;            // the leader's: what to begin from
-  JobDescription description;                         // the leader's
+  Duration join_timeout = std::chrono::seconds(120);  // then the job starts without the missing workers
+  // Of the leader only:
+  checkpoint::CheckpointOptions checkpoints;
+  std::optional<checkpoint::Found> resume;
+  JobDescription description;
 };
 
-// One parameter server: a range of the weights, its members, and a role, which is to lead or to follow. Give
-// it connections from any listeners, and run the loop until outcome() is not kRunning. Accepts, ticks and
-// routes; all else is in its parts. Owned by the loop's thread; not thread-safe.
+// One parameter server: a range of the weights, its members, and a role, leader or follower. Pass connections
+// from any listeners to accept(), and run the loop until outcome() is not kRunning. Routes events to its
+// parts. Owned by the loop's thread; not thread-safe.
 class Server final : private MemberTable::Events {
  public:
   using Outcome = server::Outcome;
 
-  // Throws UserError for options that make no sense, and for a checkpoint that does not fit them.
+  // Throws UserError for invalid options, and for a checkpoint that does not match them.
   Server(transport::EventLoop& loop, const ServerOptions& options, std::shared_ptr<spdlog::logger> log);
   ~Server() override;
 
   void accept(std::unique_ptr<transport::Connection> connection) { members_.accept(std::move(connection)); }
 
-  // Past kRunning the job is over, and no observer is connected: the loop may end.
+  // Not kRunning: the job has ended and no observer is connected, so the loop may end.
   Outcome outcome() const { return lifecycle_.outcome(); }
   Phase phase() const { return lifecycle_.phase(); }
-  // The leader's view; a follower's has only what concerns its own process.
+  // The leader's is complete; a follower's has only the figures of its own process.
   wire::StatusReport status() const;
   const FlatLayout& layout() const { return shard_.layout(); }
   Range range() const { return shard_.range(); }
-  std::span<const float> weights() const { return shard_.weights(); }  // empty where none ever came
+  std::span<const float> weights() const { return shard_.weights(); }  // empty before they are initialized
   // Ends the job at the next step, as an observer's StopRequest does.
   void stop() { role_->stop(); }
-  // Ends the job with the version that is there, where a worker takes too long for its step.
+  // Ends the job with the current version, when a worker takes too long for its step.
   void dismiss_workers() { role_->dismiss_workers(); }
 
  private:

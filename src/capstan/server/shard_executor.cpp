@@ -12,7 +12,7 @@ ShardExecutor::ShardExecutor(transport::EventLoop& loop, std::unique_ptr<store::
       inline_elements_(inline_elements),
       self_(std::make_shared<ShardExecutor*>(this)),
       pool_(threads) {
-  // As on the pool's threads: a weight must not depend on where its pass ran.
+  // As on the pool's threads: results must not depend on the thread that runs a pass.
   kernels::flush_denormals_on_this_thread();
 }
 
@@ -95,7 +95,7 @@ void ShardExecutor::run_piece(const Pass& pass, std::size_t chunk) {
 }
 
 void ShardExecutor::pump() {
-  if (pumping_) return;  // a callback below gave more work: the loop below takes it
+  if (pumping_) return;  // called from a callback below, whose loop takes the new work
   pumping_ = true;
   while (!busy_ && !queue_.empty() && !(queue_.front().kind == Operation::Kind::kApply && pins_ > 0)) {
     auto pass = std::make_shared<Pass>(next_pass());

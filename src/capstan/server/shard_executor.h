@@ -13,41 +13,39 @@
 
 namespace capstan::server {
 
-// Carries out updates and deliveries on one shard, strictly in the order given, off the event thread
-// where they are long. So a delivery is always of one version, and nothing waits on a lock.
-// Owned by the event loop's thread; every callback runs there.
+// Runs updates and deliveries on one shard, strictly in sequence; long ones on a pool of threads. So a
+// delivery is always of one version, and nothing waits on a lock. Owned by the event loop's thread; every
+// callback runs there.
 class ShardExecutor {
  public:
   using Done = std::function<void()>;
   using KeepAlive = std::shared_ptr<const void>;  // owner of memory that an operation touches
 
-  // A pass that touches no more than this many elements runs on the event thread: waking another one would
-  // take longer.
+  // A pass over at most this many elements runs on the event thread: waking another thread takes longer.
   static constexpr std::size_t kInlineElements = std::size_t{32} * 1024;
 
   ShardExecutor(transport::EventLoop& loop, std::unique_ptr<store::DenseShard> shard, unsigned threads,
                 std::size_t inline_elements = kInlineElements);
 
-  // Makes one update of one group by a rule, with `accumulated` of what was accumulated too. The
-  // contributions are read until `done` runs.
+  // Makes one update of one group by a rule; `accumulated` adds the accumulated sum to the contributions,
+  // which are read until `done` runs.
   void apply(std::size_t group, const optimizer::UpdateIndex& index, const UpdateRule& rule,
              std::vector<optimizer::Contribution> contributions, bool accumulated,
              std::vector<KeepAlive> owners, Done done);
-  // Adds a contribution to the sum for the next update that takes it, or begins a new one with it.
+  // Adds a contribution to the sum for the next update; `first` starts a new sum.
   void accumulate(const optimizer::Contribution& contribution, bool first, KeepAlive owner, Done done);
-  // Copies the weights, as they are after all that was given before, to `destination`; null copies nothing.
+  // Copies the weights, after all earlier operations, to `destination`; null copies nothing.
   void deliver(float* destination, KeepAlive owner, Done done);
 
-  // Copies the weights, as they are after all that was given before, and the optimizer's state: one
-  // destination for each.
+  // Copies the weights and the optimizer's state, after all earlier operations: one destination per array.
   void save(std::vector<float*> destinations, KeepAlive owner, Done done);
 
-  // While anything is pinned, no update starts: the weights are being read in place.
+  // While a pin is held, no update starts: the weights are being read in place.
   void pin() { ++pins_; }
   void unpin();
-  // Nothing is under way, and nothing waits.
+  // No operation is running or queued.
   bool is_idle() const { return !busy_ && queue_.empty(); }
-  // Nothing that still waits will be done: the server ends.
+  // Drops queued operations: the server ends.
   void abandon() { queue_.clear(); }
 
   const store::DenseShard& shard() const { return *shard_; }
@@ -60,14 +58,15 @@ class ShardExecutor {
     std::size_t group = 0;
     optimizer::UpdateIndex index = Version{};
     UpdateRule rule = {};
-    bool first = false;  // of a accumulate: it begins a new sum
+    bool first = false;  // kAccumulate: starts a new sum
     std::vector<optimizer::Contribution> contributions = {};
     std::vector<float*> destinations = {};
     std::vector<KeepAlive> owners = {};
     Done done = {};
   };
-  // What runs as one pass over the shard: at most one update, and the deliveries right behind it unless the
-  // update is of one group of several; or a accumulate; or a save, for which nobody is to wait.
+  // One pass over the shard: an update with the deliveries directly behind it (only the update if there are
+  // several groups), or deliveries, or one accumulation, or one save. A save takes no deliveries along, so
+  // that no worker waits for it.
   struct Pass {
     std::vector<Operation> operations;
     std::vector<float*> destinations;
@@ -85,7 +84,7 @@ class ShardExecutor {
   std::size_t pins_ = 0;
   bool busy_ = false;
   bool pumping_ = false;
-  std::shared_ptr<ShardExecutor*> self_;  // null once this is gone, for what the pool still posts
+  std::shared_ptr<ShardExecutor*> self_;  // expires with this object, for functions that the pool posts
   Pool pool_;                             // last: its threads end first
 };
 

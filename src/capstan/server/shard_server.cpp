@@ -15,8 +15,8 @@ ShardServer::ShardServer(transport::EventLoop& loop, Options options, MemberTabl
                          std::function<void()> on_idle)
     : loop_(loop), options_(std::move(options)), members_(members), on_idle_(std::move(on_idle)) {}
 
-// The servers' optimizer is the job's, unless workers take local steps: then that is theirs, and the servers
-// make outer steps with deltas, or none.
+// Without local steps, the servers use the job's optimizer. With local steps, the workers use it, and the
+// servers make outer steps with the deltas, or none.
 void ShardServer::set_terms(JobTerms terms) {
   terms_ = std::move(terms);
   spec_ = strategy::parse_strategy_spec(terms_.strategy, terms_.workers);
@@ -67,8 +67,8 @@ Status ShardServer::set_layout(const FlatLayout& layout, std::vector<checkpoint:
   } catch (const std::bad_alloc&) {
     weights_ = {};
     return Status::refused(fmt::format(
-        "no memory for {:.1f} GB: this server's range of the model has {} elements, with {} more "
-        "arrays of the optimizer",
+        "cannot allocate {:.1f} GB: this server's range of the model has {} elements and {} arrays of "
+        "optimizer state",
         static_cast<double>(bytes) * (1 + state_names().size()) / 1e9, range.size(), state_names().size()));
   }
   layout_ = layout;
@@ -81,7 +81,7 @@ Status ShardServer::set_layout(const FlatLayout& layout, std::vector<checkpoint:
 transport::Placement ShardServer::place_initial(std::size_t bytes) {
   using transport::Placement;
   if (bytes != range_.size() * sizeof(float)) return Placement::refuse();
-  // A checkpoint's weights are there already, or are being read.
+  // Initialized already, or being read from a checkpoint.
   if (is_initialized() || terms_.start != Version{}) return Placement::discard();
   return Placement::receive(std::as_writable_bytes(executor_->shard().mutable_weights()));
 }
@@ -115,7 +115,7 @@ Status ShardServer::check_rule(const wire::ApplyOrder& order) const {
   const bool adapts = order.rule == UpdateRule::Kind::kCompensateAdaptive;
   const bool compensates = adapts || order.rule == UpdateRule::Kind::kCompensate;
   if ((order.contributions.empty() && !order.accumulated) || (order.accumulated && !has_accumulated_))
-    return Status::malformed("an update of nothing");
+    return Status::malformed("an update without contributions");
   if ((compensates && order.contributions.size() + (order.accumulated ? 1 : 0) != 1) ||
       (adapts && !spec_.needs_mean_square()))
     return Status::malformed("an update that this job's strategy does not make");
@@ -129,7 +129,7 @@ Status ShardServer::execute_one(const wire::ApplyOrder& order) {
   std::vector<ShardExecutor::KeepAlive> owners;
   for (const auto& c : order.contributions) {
     const auto arena = staging_->held(c.worker, c.sequence, order.group);
-    if (!arena) return Status::malformed(fmt::format("a push of worker {} that is not here", c.worker.value));
+    if (!arena) return Status::malformed(fmt::format("the push of worker {} is not staged", c.worker.value));
     const auto base = arena->delivered();
     contributions.push_back({arena->gradients().data(), c.factor, base.get()});
     owners.push_back(arena);
@@ -151,7 +151,7 @@ Status ShardServer::execute_one(const wire::AccumulateOrder& order) {
   const auto& c = order.contribution;
   const auto arena = staging_->held(c.worker, c.sequence, 0);
   if (!arena || (!has_accumulated_ && !order.first))
-    return Status::malformed("an accumulated push that is not here");
+    return Status::malformed("an accumulated push that is not staged");
   has_accumulated_ = true;
   executor_->accumulate({arena->gradients().data(), c.factor}, order.first, arena, [this, c] {
     staging_->settle(c.worker, c.sequence, 0);

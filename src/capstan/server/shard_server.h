@@ -20,22 +20,22 @@
 namespace capstan::server {
 
 // One server's range of the weights with its optimizer state: takes pushes, and executes orders strictly in
-// turn. Knows nothing of who decides them: leader and followers use it alike. An order that makes no sense is
-// a Status and changes nothing. Owned by the server's loop; not thread-safe.
+// sequence. Leader and followers use it alike. An invalid order returns a Status and changes nothing. Owned
+// by the server's loop; not thread-safe.
 class ShardServer {
  public:
   struct Options {
     optimizer::Options optimizer;
     optimizer::Schedule schedule;
     unsigned threads = 1;
-    std::size_t inline_elements = ShardExecutor::kInlineElements;  // passes up to this size need no thread
+    std::size_t inline_elements = ShardExecutor::kInlineElements;  // shard_executor.h
   };
 
-  // `on_idle` runs whenever the last order that was given has been executed.
+  // `on_idle` runs whenever the queue of orders becomes empty.
   ShardServer(transport::EventLoop& loop, Options options, MemberTable& members,
               std::function<void()> on_idle);
 
-  // The job that this shard is part of, before the layout. Throws UserError for an unknown strategy.
+  // Sets the job's terms; call before set_layout(). Throws UserError for an unknown strategy.
   void set_terms(JobTerms terms);
   const JobTerms& terms() const { return terms_; }
   const strategy::StrategySpec& spec() const { return spec_; }
@@ -44,28 +44,28 @@ class ShardServer {
   // Of the arrays beside the weights.
   std::vector<std::string> state_names() const;
 
-  // Whether a model of this layout can be this job's.
+  // Refuses a layout that this job cannot train.
   Status check_layout(const FlatLayout& layout) const;
-  // Makes the shard, once. `marks` are a checkpoint's. Fails where there is no memory for it.
+  // Creates the shard, once. `marks` come from a checkpoint. Fails if memory is insufficient.
   Status set_layout(const FlatLayout& layout, std::vector<checkpoint::HighWaterMark> marks = {});
   bool has_layout() const { return executor_ != nullptr; }
   const FlatLayout& layout() const { return layout_; }
   Range range() const { return range_; }
   const transport::Segment& segment() const { return weights_; }
 
-  // The initial weights come from a worker, or into arrays() from a checkpoint; then set_initialized().
+  // The initial weights come from a worker (place_initial) or a checkpoint (arrays); then set_initialized().
   transport::Placement place_initial(std::size_t bytes);
   std::vector<checkpoint::NamedArray> arrays();
   void set_initialized();
   bool is_initialized() const { return staging_ && staging_->is_open(); }
   std::span<const float> weights() const;  // empty before that
 
-  PushStaging& staging() { return *staging_; }  // once there is a layout
+  PushStaging& staging() { return *staging_; }  // only with a layout
   Status execute(const Order& order);
   // Copies weights and state at this place in the queue of orders.
   void copy_to(const std::shared_ptr<checkpoint::Snapshot>& snapshot, ShardExecutor::Done done);
 
-  // No order that still waits will be executed: the server ends.
+  // Drops queued orders: the server ends.
   void abandon();
   bool is_idle() const { return !executor_ || executor_->is_idle(); }
   TimePoint last_update_at() const { return last_update_at_; }
@@ -89,7 +89,7 @@ class ShardServer {
   Range range_;
   transport::Segment weights_;
   std::optional<PushStaging> staging_;
-  bool has_accumulated_ = false;  // there is a sum for the next update
+  bool has_accumulated_ = false;  // a sum for the next update exists
   TimePoint last_update_at_;
   std::unique_ptr<ShardExecutor> executor_;
   std::optional<WeightDelivery> delivery_;

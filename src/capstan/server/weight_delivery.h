@@ -9,11 +9,11 @@
 namespace capstan::server {
 
 // Delivers one version of the weights to one member, at its place in the executor's queue: read in place,
-// copied to memory that the worker shares, or sent. A member whose connection has broken meanwhile gets
-// nothing: it asks again. Owned by the server's loop; not thread-safe.
+// copied to memory that the worker shares, or sent. A member whose connection has broken meanwhile receives
+// nothing and asks again. Owned by the server's loop; not thread-safe.
 class WeightDelivery {
  public:
-  // `in_place`: no update happens while a worker computes, so that all may read the server's own memory.
+  // `in_place`: no update happens while a worker computes, so workers read the server's own memory.
   WeightDelivery(ShardExecutor& executor, MemberTable& members, bool in_place)
       : executor_(executor), members_(members), in_place_(in_place) {}
 

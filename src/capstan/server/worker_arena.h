@@ -8,17 +8,17 @@
 
 namespace capstan::server {
 
-// One worker's memory as a server sees it: where its gradient lies and where its weights go. On one host
-// both are segments of the worker's, mapped here; otherwise buffers of the server's own, made when first
-// needed. Only this server's range is ever touched. Owned by the server's loop; operations on the shard
-// keep it alive.
+// One worker's memory as a server sees it: where its gradient is read and its weights are written. On one
+// host both are the worker's segments, mapped here; otherwise the server's own buffers, allocated on first
+// use. Only this server's range is accessed. Owned by the server's loop; operations on the shard keep it
+// alive.
 class WorkerArena {
  public:
   WorkerArena(Range shard, std::uint64_t layout_size) : shard_(shard), layout_size_(layout_size) {}
 
-  // Takes a segment of the worker's whole flat array; refuses one of another size, or one not writable
-  // where it must be. The first one stays: a worker that comes back sends the same memory again, and the
-  // mapping may be in use by another thread.
+  // Take a segment with the worker's whole flat array; fail if it has another size, or if a segment for
+  // weights is not writable. The first one stays: a worker that reconnects sends the same memory again, and
+  // another thread may be using the mapping.
   Status take_gradients(transport::Segment segment);
   Status take_weights(transport::Segment segment);
 
@@ -26,11 +26,10 @@ class WorkerArena {
   bool shares_weights() const { return static_cast<bool>(shared_weights_); }
 
   std::span<float> gradients();       // of this server's range
-  std::span<float> shared_weights();  // of this server's range; only where shares_weights()
-  // A buffer for this server's range of the weights, on its way to the worker: nobody else fills it until
-  // all who hold it have let go.
+  std::span<float> shared_weights();  // of this server's range; only if shares_weights()
+  // A buffer to send this server's range of the weights from; reused only after all holders have released it.
   std::shared_ptr<float[]> outgoing_weights();
-  // This server's range of the weights that the worker was given last; null where it reads them in place.
+  // This server's range of the weights delivered last; null if the worker reads them in place.
   std::shared_ptr<const float> delivered();
 
  private:

@@ -60,16 +60,16 @@ WorkerTable::WorkerTable(std::uint32_t workers, std::size_t groups) : groups_(gr
 
 Result<WorkerId> WorkerTable::admit(std::optional<std::uint32_t> rank, Incarnation incarnation) {
   if (!rank) rank = free_rank(incarnation);
-  if (!rank) return Status::refused(fmt::format("this job has {} workers, and all are taken", size()));
+  if (!rank) return Status::refused(fmt::format("this job has {} workers, and all ranks are taken", size()));
   if (auto bad = check_place(*rank, incarnation); !bad.is_ok()) return bad;
   const auto& record = records_[*rank];
-  const bool comes_back = record.is_live() && record.incarnation == incarnation;
-  if (!comes_back) take_place(*rank, incarnation);
+  const bool reconnects = record.is_live() && record.incarnation == incarnation;
+  if (!reconnects) take_place(*rank, incarnation);
   return WorkerId{*rank};
 }
 
 std::optional<std::uint32_t> WorkerTable::free_rank(Incarnation incarnation) const {
-  // It may have been given a place already, and not have heard of it.
+  // The worker may have been assigned a rank already, and the answer was lost.
   const auto again = std::ranges::find_if(
       records_, [&](const WorkerRecord& w) { return w.phase != kAbsent && w.incarnation == incarnation; });
   if (again != records_.end()) return static_cast<std::uint32_t>(again - records_.begin());
@@ -86,15 +86,14 @@ Status WorkerTable::check_place(std::uint32_t rank, Incarnation incarnation) con
         fmt::format("worker {} does not exist: this job has {} workers, from 0", rank, size()));
   const auto& record = records_[rank];
   const bool is_same = record.incarnation == incarnation;
-  if (record.is_live() && !is_same) return Status::refused(fmt::format("worker {} is here already", rank));
+  if (record.is_live() && !is_same) return Status::refused(fmt::format("worker {} has already joined", rank));
   if (record.phase == kLeft)
     return Status::refused(fmt::format("worker {} has finished its part of this job", rank));
-  if (record.phase == kLost && is_same)
-    return Status::refused("the other parts of the job consider this worker lost");
+  if (record.phase == kLost && is_same) return Status::refused("the servers have declared this worker lost");
   return Status::ok();
 }
 
-// A new process continues with its predecessor's part of the data.
+// A new incarnation continues with its predecessor's part of the data.
 void WorkerTable::take_place(std::uint32_t rank, Incarnation incarnation) {
   auto& record = records_[rank];
   WorkerRecord fresh;
@@ -110,7 +109,7 @@ void WorkerTable::take_place(std::uint32_t rank, Incarnation incarnation) {
     fresh.marks[mark.group] = mark.sequence;
     fresh.push_state = PushState::kCounted;
   }
-  // A push that some groups have and others lack comes again for those.
+  // The worker repeats a push that some groups lack.
   fresh.push.sequence = fresh.held = std::ranges::min(fresh.marks);
   record = std::move(fresh);
 }

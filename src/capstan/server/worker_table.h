@@ -12,39 +12,39 @@
 
 namespace capstan::server {
 
-// A worker's part in the job, as the leader sees it.
+// The phases of a worker, as the leader sees them.
 enum class WorkerPhase : std::uint8_t {
-  kAbsent,    // has not come
-  kJoined,    // has a place
+  kAbsent,    // has not joined
+  kJoined,    // has a rank
   kReady,     // joined every server, and asked for its first weights
   kTraining,  // takes part in the strategy's decisions
   kLeft,
   kLost
 };
 const char* name(WorkerPhase phase);
-// The one table of transitions. A lost worker's place may be taken by a new incarnation.
+// The one table of transitions. A new incarnation may take a lost worker's rank.
 bool may_follow(WorkerPhase from, WorkerPhase to);
 
-// A worker's newest push: staged while not every server holds it, counted once the strategy has it. Each
-// group of tensors then applies, accumulates or drops it, which its high-water mark records.
+// A worker's newest push: staged until every server holds it, counted once the strategy has it. Each group of
+// tensors then applies, accumulates or drops it and raises its high-water mark.
 enum class PushState : std::uint8_t { kNone, kStaged, kCounted };
 
 struct WorkerRecord {
-  wire::WorkerRow row;  // what is reported; without `state`
+  wire::WorkerRow row;  // for status reports; without `state`
   WorkerPhase phase = WorkerPhase::kAbsent;
   Incarnation incarnation;
-  std::optional<std::uint64_t> pull_request;  // what the next release answers; none: the newest push
+  std::optional<std::uint64_t> pull_request;  // that the next release answers; none: it answers the push
   wire::Push push;                            // newest
   PushState push_state = PushState::kNone;
   std::set<std::uint32_t> holders;  // servers that hold the push `held`
   Sequence held;
-  StepCount applied;           // up to the newest push that became part of the weights
-  std::uint32_t underway = 0;  // samples since that push, as far as is known
-  Version became;              // which version its newest push is part of; 0 for none
+  StepCount applied;           // steps up to the newest push that the weights include
+  std::uint32_t underway = 0;  // samples since the newest push, as reported by the worker
+  Version became;              // first version that includes its newest push; 0 for none
   // By group of tensors:
   std::vector<Sequence> marks;  // newest push that was applied, accumulated or dropped
-  std::vector<bool> released;   // since its newest push, or the answer to it
-  std::vector<Version> given;   // of the weights it got last
+  std::vector<bool> released;   // since its newest push or the last answer
+  std::vector<Version> given;   // of the weights delivered last
 
   // Checks the table of transitions.
   void enter(WorkerPhase next);
@@ -52,7 +52,7 @@ struct WorkerRecord {
   bool has_ended() const { return phase == WorkerPhase::kLeft || phase == WorkerPhase::kLost; }
 };
 
-// The workers of a job by rank, and who may take which place. Owned by the coordinator; not thread-safe.
+// The workers of a job by rank, and the rules for assigning ranks. Owned by the coordinator; not thread-safe.
 class WorkerTable {
  public:
   WorkerTable(std::uint32_t workers, std::size_t groups);
@@ -63,11 +63,11 @@ class WorkerTable {
   auto begin() const { return records_.begin(); }
   auto end() const { return records_.end(); }
 
-  // Marks of a checkpoint: pushes of these incarnations that come again are known.
+  // Sets a checkpoint's high-water marks: repeated pushes of these incarnations are not applied again.
   void resume(std::vector<checkpoint::HighWaterMark> marks) { earlier_marks_ = std::move(marks); }
 
-  // A worker gets the rank it asks for, or the lowest free one, then the lowest lost one. A rank in use is
-  // refused unless the same incarnation comes back.
+  // A worker gets the rank that it asks for, or the lowest absent one, or the lowest lost one. A rank in use
+  // is refused unless the same incarnation reconnects.
   Result<WorkerId> admit(std::optional<std::uint32_t> rank, Incarnation incarnation);
 
   std::uint32_t count(WorkerPhase phase) const;

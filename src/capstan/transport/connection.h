@@ -68,7 +68,7 @@ using Sent = std::function<void(Status)>;
 
 // How long a peer may be silent in the middle of a payload. Over UCX a piece of 1 MB counts only when it is
 // complete, and eight arrive at once, so a link must transfer 8 MB in this time.
-inline constexpr auto kPayloadPatience = std::chrono::seconds(10);
+inline constexpr auto kPayloadTimeout = std::chrono::seconds(10);
 
 // One end of an ordered, reliable connection. Owned by the thread that runs its EventLoop; not thread-safe.
 // Destroying it closes it. A message beyond the size limits, or more than kMaxQueuedMessages unread ones,
