@@ -39,7 +39,7 @@ struct Command {
               .limits = config::NumberRange{0.1, 1e6},
               .help = "Seconds"});
     line.add({.name = "json", .value = &json, .help = "Print one JSON object\nand nothing else"});
-    line.add({.name = "verbose", .also = "-v", .value = &verbose, .help = "Log who joins and leaves"});
+    line.add({.name = "verbose", .also = "-v", .value = &verbose, .help = "Log members that join and leave"});
     line.add({.name = "hidden", .value = &hidden, .hidden = true});
     found = line.parse(arguments);
   }

@@ -252,7 +252,7 @@ TEST_F(Ranks, RunTheJobThatTrainRuns) {
   ASSERT_EQ(master.exit_code(), 0) << master.errors();
   EXPECT_EQ(a.exit_code(), 0) << a.errors();
   EXPECT_EQ(b.exit_code(), 0) << b.errors();
-  EXPECT_THAT(master.errors(), HasSubstr("worker 1 is here"));
+  EXPECT_THAT(master.errors(), HasSubstr("worker 1 joined"));
   EXPECT_THAT(master.errors(), HasSubstr("epoch 1 "));
   EXPECT_EQ(master.json()["steps"], 2 * 23);
   Program whole(folder_, {"train", "--epochs=2", "--train-dir=" + (folder_ / "whole").string()});
@@ -276,7 +276,7 @@ TEST_F(Ranks, AWorkerThatDoesNotComeIsLeftOut) {
   auto master = rank(0, {"--epochs=1", "--join-timeout=8"}), a = rank(1, {"--epochs=1"});
   EXPECT_EQ(master.exit_code(), 0) << master.errors();
   EXPECT_EQ(a.exit_code(), 0) << a.errors();
-  EXPECT_THAT(master.errors(), HasSubstr("worker 1 is lost (it did not come)"));
+  EXPECT_THAT(master.errors(), HasSubstr("worker 1 is lost (did not join in time)"));
   EXPECT_EQ(master.json()["lost_workers"], 1);
 }
 
@@ -287,7 +287,7 @@ TEST_F(Ranks, WithoutAnyWorkerTheJobEndsWithCode3) {
 
 TEST_F(Ranks, ThatWaitAreInterrupted) {
   auto master = rank(0);
-  ASSERT_TRUE(master.said("workers may come")) << master.errors();
+  ASSERT_TRUE(master.said("waiting for")) << master.errors();
   const auto servers = master.children(" serve ");
   ASSERT_EQ(servers.size(), 1u);
   master.child().signal(SIGINT);

@@ -86,7 +86,7 @@ TEST(Compare, WrongInputIsOneLineBeforeAnythingRuns) {
       {{"--strategies=sync,snyc"}, "did you mean sync?"},
       {{"--strategies=single,sync,single"}, "named twice"},
       {{"--strategies=sync,"}, "empty"},
-      {{"--strategies=sync,default=sync,fc*=async"}, "semicolons stand between them"},
+      {{"--strategies=sync,default=sync,fc*=async"}, "use semicolons between strategies"},
       {{"--strategies=sync;default=sync,gc*=async"}, "group gc* matches no tensor"},
       {{"--strategies=sync;sync"}, "named twice"},
       {{"--strategies=sync,batch:3", "--workers=2"}, "at most 2"},

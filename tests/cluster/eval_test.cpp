@@ -178,9 +178,9 @@ TEST(Eval, MistakesAreSaid) {
   fs::create_directories(folder / "empty");
   const std::pair<Flags, std::string> mistakes[] = {
       {{"eval"}, "--train-dir is required"},
-      {{"eval", "--train-dir=/nowhere"}, "there is no such folder"},
+      {{"eval", "--train-dir=/nowhere"}, "no such folder"},
       {{"eval", "--train-dir=" + (folder / "empty").string(), "--once"}, "has no checkpoint yet"},
-      {{"eval", "--train-dir=" + run.string(), "--once", "--network=mlp"}, "is of another network than mlp"},
+      {{"eval", "--train-dir=" + run.string(), "--once", "--network=mlp"}, "does not match network mlp"},
   };
   for (const auto& [arguments, said] : mistakes) {
     Program eval(folder, arguments);

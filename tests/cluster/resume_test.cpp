@@ -107,8 +107,8 @@ void expect_the_same_bits(const Flags& flags, const std::vector<By>& ways) {
     } else {
       first.child().signal(SIGINT);
       ASSERT_EQ(first.exit_code(), 130) << first.errors();
-      EXPECT_THAT(first.errors(), HasSubstr("interrupted: " + path_of("capstan") + " train --resume " +
-                                            run.string() + " goes on"));
+      EXPECT_THAT(first.errors(), HasSubstr("interrupted; to resume: " + path_of("capstan") +
+                                            " train --resume " + run.string()));
       EXPECT_EQ(newest(run), first.json()["steps"]);
       EXPECT_TRUE(checkpoint::is_finished(run));
     }
@@ -119,7 +119,7 @@ void expect_the_same_bits(const Flags& flags, const std::vector<By>& ways) {
     Program second(folder, by == By::kKill ? command : Flags{"train", "--resume", run.string(), "--json"}, {},
                    by_shell("cd /; exec \"$0\" \"$@\""));
     ASSERT_EQ(second.exit_code(), 0) << second.errors();
-    EXPECT_THAT(second.errors(), HasSubstr("going on from step " + std::to_string(reached)));
+    EXPECT_THAT(second.errors(), HasSubstr("resuming from step " + std::to_string(reached)));
     EXPECT_EQ(second.json()["resumed_from"], reached);
     EXPECT_EQ(second.json()["steps"], steps);
     EXPECT_EQ(second.json()["checkpoint"], steps);
@@ -191,7 +191,7 @@ TEST(Resume, TakesTheNewestGoodCheckpointAndNamesDamage) {
   Program third(folder, train(run, with(flags, {"--max-steps=18", "--resume=auto"})));
   ASSERT_EQ(third.exit_code(), 0) << third.errors();
   EXPECT_THAT(third.errors(), AllOf(HasSubstr("step-00000018/optimizer.safetensors is damaged"),
-                                    HasSubstr("going on from step 12")));
+                                    HasSubstr("resuming from step 12")));
   EXPECT_EQ(third.json()["resumed_from"], 12);
   EXPECT_EQ(newest(run), 18u) << "made anew";
   checkpoint::verify(checkpoint::folder_of(run, {18}),
@@ -201,7 +201,7 @@ TEST(Resume, TakesTheNewestGoodCheckpointAndNamesDamage) {
   std::ofstream(checkpoint::folder_of(run, {12}) / "manifest.json") << "{}";
   const auto before = all_files(run);
   Program all_bad(folder, train(run, with(flags, {"--max-steps=24", "--resume=auto"})));
-  expect_one_line(all_bad, 2, "no checkpoint of");
+  expect_one_line(all_bad, 2, "no valid checkpoint in");
   EXPECT_THAT(all_bad.errors(), AllOf(HasSubstr("step-00000018"), HasSubstr("step-00000012")));
   EXPECT_EQ(all_files(run), before);
 }

@@ -171,7 +171,7 @@ TEST_F(CheckpointEvaluatorTest, MistakesAreReported) {
     CheckpointEvaluator(other, evaluate_, environment_).run();
     ADD_FAILURE() << "a checkpoint of another network was accepted";
   } catch (const Failure& failure) {
-    EXPECT_THAT(failure.what(), HasSubstr("is of another network than net"));
+    EXPECT_THAT(failure.what(), HasSubstr("does not match network net"));
   }
   const CheckpointEvaluator first(once(), evaluate_, environment_);
   EXPECT_THROW(CheckpointEvaluator(once(), evaluate_, environment_), UserError)

@@ -130,7 +130,7 @@ TEST_F(ComparisonTest, AFailedRunDoesNotAffectTheOthers) {
   EXPECT_EQ(result.problem(), "sync: failed: server 0 is lost");
   const auto json = Json::parse(result.json());
   EXPECT_EQ(json["ok"], false);
-  EXPECT_EQ(json["runs"][1]["error"], "failed: it ended without a result (killed by signal 9)");
+  EXPECT_EQ(json["runs"][1]["error"], "failed: ended without a result (killed by signal 9)");
   EXPECT_EQ(json["runs"][2]["ok"], true);
   EXPECT_THAT(events_.messages(), ::testing::Contains("sync failed: server 0 is lost"));
 }
@@ -169,7 +169,7 @@ TEST(SplitStrategies, AtCommasOrWithGroupsAtSemicolons) {
       {"single,sync,single", "--strategies single,sync,single: single is named twice"},
       {"sync;sync", "--strategies sync;sync: sync is named twice"},
       {"sync,default=sync,fc*=async",
-       "--strategies sync,default=sync,fc*=async: where one has groups, semicolons stand between them: "
+       "--strategies sync,default=sync,fc*=async: use semicolons between strategies if one has groups: "
        "\"sync;default=sync,fc*=async\""}};
   for (const auto& [text, says] : wrong) {
     try {

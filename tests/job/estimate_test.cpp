@@ -118,10 +118,10 @@ TEST(DryRun, IsTextOrJson) {
       config, 3030, 500, 100, budget_steps(config, 500, nullptr), {2'400'000, 1'200'000, 7'200'000}};
   EXPECT_EQ(run.text(), config.to_toml() +
                             "\n# 3030 parameters, 500 training and 100 test samples\n"
-                            "# 90 updates, 6 an epoch\n"
+                            "# 90 updates, 6 per epoch\n"
                             "# weights and optimizer state: 2.4 MB over 1 server\n"
-                            "# a worker's gradient, and what it has of its own: 1.2 MB\n"
-                            "# moved: 7.2 MB an update\n");
+                            "# gradient and own copies of each worker: 1.2 MB\n"
+                            "# transferred: 7.2 MB per update\n");
   const auto json = run.json();
   EXPECT_TRUE(json.starts_with("{\"ok\":true,\"config\":\"network = 'lenet'"));
   EXPECT_TRUE(json.ends_with(R"("parameters":3030,"steps":90,"steps_per_epoch":6,"server_bytes":2400000,)"

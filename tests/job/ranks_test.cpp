@@ -43,9 +43,9 @@ TEST(Ranks, AJobWithoutRanksStaysAsItIs) {
 }
 
 TEST(Ranks, ThatMakeNoJobAreRefused) {
-  EXPECT_THAT(refusal({{}, 3}), HasSubstr("--world-size says nothing without --rank"));
+  EXPECT_THAT(refusal({{}, 3}), HasSubstr("--world-size needs --rank"));
   EXPECT_THAT(refusal({0, 1}), HasSubstr("--world-size of at least 2"));
-  EXPECT_THAT(refusal({3, 3}), HasSubstr("--rank 3 is outside --world-size 3: ranks go from 0 to 2"));
+  EXPECT_THAT(refusal({3, 3}), HasSubstr("--rank 3 is outside --world-size 3: ranks are 0 to 2"));
   config::JobConfig config;
   config.servers = 2;
   EXPECT_THAT(refusal({0, 3}, config), HasSubstr("one server"));

@@ -88,9 +88,9 @@ TEST(Result, SummaryShowsTheWorkersTime) {
             "lenet on digits: test accuracy 87.50 %, test loss 0.2500, train loss 0.5000\n"
             "20 updates (2.0 epochs) in 4.0 s: 250 samples/s\n"
             "sync, 2 workers, 1 server over local: workers computed 67 % of the time\n"
-            "a worker waited 0.5 s for the others and the server, 0.5 s for data\n"
-            "3.4 MB pushed, 3.5 MB pulled (as if sent, where memory is shared)\n"
-            "1 of 2 workers were lost on the way\n"
+            "mean wait per worker: 0.5 s for other workers and servers, 0.5 s for data\n"
+            "3.4 MB pushed, 3.5 MB pulled (shared memory is counted as if sent)\n"
+            "1 of 2 workers were lost\n"
             "runs/a/weights.safetensors\n");
 }
 
@@ -103,7 +103,7 @@ TEST(Result, SummaryOfAllreduceNamesNoServer) {
             "lenet on digits: test accuracy 87.50 %, test loss 0.2500, train loss 0.5000\n"
             "20 updates (2.0 epochs) in 4.0 s: 250 samples/s\n"
             "allreduce, 2 workers without a server over gloo: workers computed 67 % of the time\n"
-            "a worker waited 0.5 s for the others, 0.5 s for data\n"
+            "mean wait per worker: 0.5 s for other workers, 0.5 s for data\n"
             "3.4 MB sent from worker to worker\n"
             "runs/a/weights.safetensors\n");
 }
@@ -133,7 +133,8 @@ TEST(Result, AddsTrainingBeforeTheCheckpoint) {
   result.resumed(from, 500);
   EXPECT_EQ(result.resumed_from, 15u);
   EXPECT_EQ(result.reached.epochs, 3.5);
-  EXPECT_NE(result.summary().find("20 updates (3.5 epochs), 5 of them now, in 4.0 s"), std::string::npos);
+  EXPECT_NE(result.summary().find("20 updates (3.5 epochs), 5 since the resume, in 4.0 s"),
+            std::string::npos);
 }
 
 }  // namespace

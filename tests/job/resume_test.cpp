@@ -92,7 +92,7 @@ TEST_F(ResumeTest, AMissingCheckpointIsAnError) {
   const auto run = make_run("a", job());
   testing::write_file(checkpoint::folder_of(run, {7}) / "manifest.json", "{}");
   config.resume = run.string();
-  EXPECT_THAT(error_of([&] { (void)find_resume(config, complaints_); }), HasSubstr("no checkpoint of"));
+  EXPECT_THAT(error_of([&] { (void)find_resume(config, complaints_); }), HasSubstr("no valid checkpoint in"));
 }
 
 TEST_F(ResumeTest, AutoResumesTheRunInTheFolderOrBegins) {

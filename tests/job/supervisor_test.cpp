@@ -215,9 +215,9 @@ TEST_F(SupervisorTest, AWorkerThatDoesNotJoinIsLeftOut) {
   EXPECT_EQ(result.lost_workers, 1u);
   EXPECT_EQ(result.reached.steps, 4u);
   EXPECT_EQ(result.problem, "");
-  EXPECT_THAT(events_.messages(), Contains("worker 0 is here"));
+  EXPECT_THAT(events_.messages(), Contains("worker 0 joined"));
   EXPECT_THAT(events_.messages(),
-              Contains("worker 1 is lost (it did not come): training goes on without it"));
+              Contains("worker 1 is lost (did not join in time): training continues without it"));
 }
 
 TEST_F(SupervisorTest, ALostWorkerIsReportedOnceAndTheOthersContinue) {
@@ -244,7 +244,8 @@ TEST_F(SupervisorTest, ReportsWhyAProcessEnded) {
   await_updates(1);
   processes_.end({false, 1, {137, 9}, "capstan: out of memory"});
   ASSERT_TRUE(events_.await_message(
-      "worker 1 is lost (killed by signal 9 (Killed), it said: out of memory): training goes on without it"));
+      "worker 1 is lost (killed by signal 9 (Killed), last log line: out of memory): training continues "
+      "without it"));
   workers_[1]->die();
   workers_[0]->allow(2);
   workers_[0]->leave();
@@ -275,8 +276,8 @@ TEST_F(SupervisorTest, AServerThatEndsIsNamed) {
   } catch (const Failure& failure) {
     EXPECT_EQ(failure.code(), kLost);
     EXPECT_STREQ(failure.what(),
-                 "server 0 is lost (killed by signal 11 (Segmentation fault)): training cannot go on; it "
-                 "said: server: broken");
+                 "server 0 is lost (killed by signal 11 (Segmentation fault)): training cannot continue; "
+                 "last log line: server: broken");
   }
 }
 
@@ -339,7 +340,7 @@ TEST_F(SupervisorTest, AnInterruptBeforeTrainingEndsAtOnce) {
     ADD_FAILURE() << "it ended well";
   } catch (const Failure& failure) {
     EXPECT_EQ(failure.code(), kInterrupted);
-    EXPECT_STREQ(failure.what(), "interrupted before all workers had come");
+    EXPECT_STREQ(failure.what(), "interrupted before all workers had joined");
   }
 }
 
@@ -349,7 +350,7 @@ TEST_F(SupervisorTest, WrongInputOfAWorkerEndsTheJobAfterACheckpoint) {
   await_updates(1);
   workers_[1]->die();
   processes_.end({false, 1, {kWrongUsage, 0}, "capstan: image 7 cannot be read"});
-  ASSERT_TRUE(events_.await_message("stopping: a worker cannot go on"));
+  ASSERT_TRUE(events_.await_message("stopping: a worker failed"));
   workers_[0]->allow(1000);
   try {
     (void)result_.get();
@@ -415,7 +416,7 @@ TEST_F(SupervisorTest, WorkersThatLeaveEarlyLeaveAnUnfinishedJob) {
   await_updates(1);
   for (auto& worker : workers_) worker->leave();
   const auto result = result_.get();
-  EXPECT_EQ(result.problem, "the workers have left after 2 of 200 updates");
+  EXPECT_EQ(result.problem, "all workers left after 2 of 200 updates");
   EXPECT_FALSE(result.interrupted);
   EXPECT_EQ(newest_checkpoint(), 2u);
 }

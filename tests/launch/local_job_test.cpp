@@ -71,7 +71,7 @@ TEST_F(Job, WorkersFindTheTokenInTheirEnvironment) {
   EXPECT_FALSE(ended[0].is_server);
   EXPECT_EQ(ended[0].index, 0u);
   EXPECT_EQ(ended[0].exit.code, 7);
-  EXPECT_EQ(ended[0].last_words, job.token().text());
+  EXPECT_EQ(ended[0].last_log_line, job.token().text());
   EXPECT_TRUE(job.reap().empty()) << "each is told once";
 }
 

@@ -50,7 +50,7 @@ TEST_F(Group, TellsWhichMemberFailedAndItsLastLine) {
   EXPECT_EQ(lost->index, 2u) << "a member that ends with code 0 is not lost";
   EXPECT_EQ(lost->exit.code, 3);
   EXPECT_FALSE(lost->was_stopped);
-  EXPECT_EQ(lost->last_words, "no more memory");
+  EXPECT_EQ(lost->last_log_line, "no more memory");
 }
 
 TEST_F(Group, AMemberKilledByASignalIsLost) {

@@ -21,9 +21,9 @@ int bench_wire(const Arguments& arguments) {
   std::string servers;
   bool json = false, as_worker = false;
   CommandLine line("bench wire",
-                   "Push and pull of a model's tensors by real processes, without computation,\n"
-                   "compared with the memory traffic that cannot be avoided. At the end every worker\n"
-                   "checks every weight.\n\n"
+                   "Measures push and pull of a model's tensors between real processes, without\n"
+                   "computation, and compares it with the least possible memory traffic. At the end\n"
+                   "every worker checks every weight.\n\n"
                    "  capstan bench wire --model resnet50 --workers 4\n");
   options.job.workers = 1;
   line.add(
@@ -31,11 +31,11 @@ int bench_wire(const Arguments& arguments) {
   line.add({.name = "iterations",
             .value = &options.iterations,
             .limits = config::WholeRange{0, 100'000'000},
-            .help = "Timed iterations (0: about two seconds' worth)"});
+            .help = "Timed iterations (0: about two seconds)"});
   line.add({.name = "warmup",
             .value = &options.warmup,
             .limits = config::WholeRange{0, 100'000'000},
-            .help = "Iterations before the clock starts"});
+            .help = "Iterations before the timed ones"});
   line.add({.name = "json", .value = &json, .help = "Print one JSON object"});
   line.add(options.job, config::kBenchWire);
   line.describe("strategy", "sync, async or batch:K");
@@ -71,10 +71,11 @@ int bench_data(const Arguments& arguments) {
   bench::DataOptions options;
   bool json = false;
   CommandLine line("bench data",
-                   "Decodes and augments a dataset's training images as a worker does, without training.\n\n"
+                   "Measures how fast a dataset's training images are decoded and augmented, as a\n"
+                   "worker does it, without training.\n\n"
                    "  capstan bench data --dataset imagefolder --data-dir photos --threads 1\n");
   line.add(job, config::kBenchData);
-  line.describe("seed", "Fixes order and augmentation");
+  line.describe("seed", "Seed of the order and the augmentation");
   line.add({.name = "threads",
             .value = &options.threads,
             .limits = config::WholeRange{1, 1024},
@@ -82,11 +83,11 @@ int bench_data(const Arguments& arguments) {
   line.add({.name = "batch-size",
             .value = &options.batch,
             .limits = config::WholeRange{1, 1u << 20},
-            .help = "Images handed over at a time"});
+            .help = "Images per batch"});
   line.add({.name = "epochs",
             .value = &options.epochs,
             .limits = config::WholeRange{0, 1u << 20},
-            .help = "Passes over the images (0: about three seconds' worth)"});
+            .help = "Passes over the images (0: about three seconds)"});
   line.add({.name = "json", .value = &json, .help = "Print one JSON object"});
   if (!line.parse(arguments)) return kSuccess;
   options.dataset = job::dataset_options(job);
@@ -107,7 +108,7 @@ int run_bench(const Arguments& arguments) {
     fmt::print(
         "Usage: capstan bench wire|data [FLAGS]\n\n"
         "  wire  push and pull of a model's tensors, without computation\n"
-        "  data  a dataset's images, decoded and augmented, without training\n");
+        "  data  decoding and augmenting of a dataset's images, without training\n");
     return kSuccess;
   }
   throw UserError("capstan bench needs the name of a benchmark: wire or data");

@@ -13,19 +13,20 @@ using Arguments = std::vector<std::string>;
 // The value of a flag that is given as --name VALUE or --name=VALUE; of several the last, empty for none.
 std::string value_of(const Arguments& arguments, const std::string& name);
 
-// `run` gets the arguments behind the command's name.
+// `run` gets the arguments after the command's name.
 struct Command {
   const char* name;
   int (*run)(const Arguments& arguments);
 };
 
-// Runs a command: prints what it throws as one line (with --json as an object, too) and returns the code.
+// Runs a command and returns its exit code. Prints an exception as one line, and with --json also as a JSON
+// object.
 int run_command(const Command& command, const Arguments& arguments);
 
-// The whole of a program that `capstan` becomes for some of its commands.
+// The whole of a program that has some of the commands; `capstan` executes it.
 int run_one_of(std::initializer_list<Command> commands, int argc, char** argv);
 
-// Ends the process as interrupted, whatever its threads wait for.
+// Ends the process with kInterrupted, without waiting for its threads.
 [[noreturn]] void end_at_once(bool json);
 
 }  // namespace capstan::cli

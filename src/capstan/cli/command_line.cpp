@@ -18,7 +18,7 @@ using Typed = std::vector<std::pair<std::string, std::string>>;
 
 constexpr const char* kHelp = "-h,--help";
 
-// Help as people read it, 80 columns wide: a value's hint and its default.
+// Help text, 80 columns wide, with the hint and the default of each value.
 class HelpFormatter final : public CLI::Formatter {
  public:
   HelpFormatter() { column_width(28); }
@@ -70,14 +70,14 @@ CLI::Option* add_to(CLI::App& app, const Setting& setting) {
   } else {
     option = app.add_option(name, [](const CLI::results_t&) { return true; });
     option->multi_option_policy(CLI::MultiOptionPolicy::TakeLast)->option_text(hint_of(setting));
-    // A default that may not be given stands for none.
+    // A default that is no valid value means "none" and is not shown.
     if (const auto fallback = text_of(setting.value); !fallback.empty() && assign(setting, fallback).empty())
       help += " [" + fallback + "]";
   }
   return option->description(help)->group(setting.hidden ? "" : std::string(setting.group));
 }
 
-// The application, and the option of each flag.
+// CLI11's application, and its option for each flag.
 struct Parser {
   CLI::App app;
   std::vector<CLI::Option*> options;
@@ -92,7 +92,7 @@ struct Parser {
   }
 };
 
-// Wherever it stands, and whatever is wrong beside it.
+// At any position, even if other arguments are wrong.
 bool asks_for_help(const Arguments& arguments) {
   return std::ranges::any_of(arguments, [](const auto& word) {
     return word == "--help" || word == "-h" || word.starts_with("--help=");
@@ -129,7 +129,7 @@ Typed read_arguments(const std::string& command, const std::string& description,
         parser.app.get_option_no_throw(word.substr(0, word.size() - 1)))
       config::fail(fmt::format("{}: is empty", word.substr(0, word.size() - 1)));
   }
-  std::ranges::reverse(words);  // as CLI11 wants them
+  std::ranges::reverse(words);  // CLI11 expects them in reverse
   try {
     parser.app.parse(std::move(words));
   } catch (const CLI::ArgumentMismatch& error) {
@@ -185,7 +185,7 @@ std::vector<Field> CommandLine::flags() const {
   auto out = flags_;
   out.push_back({.setting = {.name = "config",
                              .value = config::Action{[](const std::string&) {}},
-                             .help = "TOML file of flags; flags on the command line win",
+                             .help = "TOML file with flags; the command line overrides it",
                              .hint = "FILE"}});
   return out;
 }
@@ -200,7 +200,7 @@ bool CommandLine::parse(const Arguments& arguments) {
     return false;
   }
   const auto typed = read_arguments(command_, description_, flags(), arguments);
-  auto all = flags();  // a flag of the command's own comes before a field of the job
+  auto all = flags();  // first: a command's own flag takes precedence over a field of the job
   all.insert(all.end(), only_in_files_.begin(), only_in_files_.end());
   const auto layers = read_layers(all, typed);
   config::apply(all, layers);

@@ -10,28 +10,27 @@
 
 namespace capstan::cli {
 
-// The flags of one command: those of its own, and the fields of a job that it has. Dashes and underscores in
-// names are the same, `--config file.toml` is read first and flags override it, the last of two equal flags
-// wins. Not thread-safe; what it refers to must outlive it.
+// The flags of one command: its own, and fields of a job. Dashes and underscores in names are equivalent;
+// flags override `--config file.toml`; of two equal flags the last counts. Not thread-safe; values and job
+// must outlive it.
 class CommandLine {
  public:
-  // `command` is what follows `capstan`, as the help shows it.
+  // `command` is the text after `capstan` in the usage line.
   CommandLine(std::string command, std::string description);
 
-  // A flag of the command's own; it hides a field of the job that has the same name.
+  // Adds a flag of the command's own; it hides a field of the job with the same name.
   void add(config::Setting setting);
-  // The fields of a job that `command` has. Configuration files may name the others, too: so a command reads
-  // the file of a whole job.
+  // Adds the fields of a job that `command` has as flags. Configuration files may also set the other fields,
+  // so that a command can read the file of a whole job.
   void add(config::JobConfig& job, config::Commands command);
-  // Replaces the help of a field.
+  // Replaces the help text of a field.
   void describe(std::string_view name, std::string_view help);
-  // Where the flag `name` is given, `file` says which configuration file comes with it; it is read first of
-  // all. An empty path means none.
+  // If the flag `name` is given, `file` maps its value to a configuration file that is read before all
+  // others; an empty path means none.
   void read_file_of(std::string_view name, std::function<std::filesystem::path(const std::string&)> file);
 
-  // Sets the values. Returns false where --help was asked for, and printed. Throws UserError: unknown flags
-  // and keys name the nearest right spelling, wrong values say what would be right, and both name the line
-  // where they come from a file.
+  // Sets the values. Prints the help and returns false for --help. Throws UserError: with the nearest known
+  // name for an unknown flag or key, with the valid values for a wrong value, and with the line of the file.
   bool parse(const Arguments& arguments);
 
   std::string help() const;
@@ -42,7 +41,7 @@ class CommandLine {
   using Typed = std::vector<std::pair<std::string, std::string>>;  // names and values on the command line
 
   std::vector<config::Field> flags() const;  // with --config
-  // What is given, from what is overridden to what overrides.
+  // The given values in layers; each layer overrides the ones before it.
   std::vector<std::vector<config::Given>> read_layers(const std::vector<config::Field>& all,
                                                       const Typed& typed) const;
 

@@ -21,21 +21,21 @@ struct Flags {
   bool json = false;
 };
 
-// Flags of `train` that cannot be meant here, and what to do instead.
+// Flags of `train` that compare does not take, and what to use instead.
 struct Refused {
   std::string_view flag, instead;
 };
 constexpr Refused kRefused[] = {
-    {"strategy", "name several with --strategies"},
-    {"num-aggregate", "name batch:K in --strategies"},
-    {"staleness-damping", "name async:damped in --strategies"},
-    {"max-steps", "an update is not as many samples in each strategy: use --epochs"},
-    {"dry-run", "capstan train has it"},
-    {"rank", "all processes are started here"},
-    {"world-size", "all processes are started here"},
+    {"strategy", "use --strategies"},
+    {"num-aggregate", "use batch:K in --strategies"},
+    {"staleness-damping", "use async:damped in --strategies"},
+    {"max-steps", "samples per update differ between strategies; use --epochs"},
+    {"dry-run", "use capstan train --dry-run"},
+    {"rank", "all processes run on this machine"},
+    {"world-size", "all processes run on this machine"},
 };
 
-// "--batch_size=3" → "batch-size"; empty for what is no flag.
+// "--batch_size=3" → "batch-size"; empty for a word that is not a flag.
 std::string flag_name(const std::string& word) {
   if (!word.starts_with("--")) return "";
   auto name = word.substr(2, word.find('=') == std::string::npos ? word.npos : word.find('=') - 2);
@@ -43,7 +43,7 @@ std::string flag_name(const std::string& word) {
   return name;
 }
 
-// What is meant for this command, and what `train` is to understand.
+// The arguments of this command, and those passed on to `train`.
 struct SplitArguments {
   Arguments own, train;
 };
@@ -70,24 +70,24 @@ SplitArguments split(const CommandLine& line, const Arguments& arguments) {
 int run_compare(const Arguments& arguments) {
   Flags flags;
   CommandLine line("compare",
-                   "Trains the same job under several strategies, one after the other, and shows\n"
-                   "them side by side: a table, and a page with plots that needs no network.\n\n"
+                   "Trains the same job under several strategies, one after the other, and compares\n"
+                   "them in a table and in an HTML page with plots (one file, works offline).\n\n"
                    "  capstan compare --strategies single,sync,async --workers 2\n"
                    "  capstan compare --strategies sync,batch:2 --workers 4 --target-accuracy 0.97\n\n"
-                   "Every other flag is one of capstan train, for all runs. Each run passes over the\n"
-                   "same samples as often, with the same seed. --batch-size is per worker: an update\n"
-                   "of sync is made of one batch of each worker, one of single (a process with all\n"
-                   "cores) or async of one batch. Speed-up compares samples/s with those of single.\n"
-                   "Its clock, and allreduce's, stand still while they evaluate; the others evaluate\n"
-                   "as they train.\n");
+                   "All other flags are those of capstan train and apply to every run. All runs make\n"
+                   "the same number of epochs with the same seed. --batch-size is per worker: with\n"
+                   "sync, an update merges one batch of each worker; with async or single (one\n"
+                   "process with all cores), it has one batch. Speed-up is samples/s relative to\n"
+                   "single. The times of single and allreduce exclude evaluation; the other\n"
+                   "strategies evaluate while they train.\n");
   line.add({.name = "strategies",
             .value = &flags.strategies,
-            .help = "Any, as capstan train --strategy help lists them; with semicolons between where one has "
-                    "groups"});
+            .help = "Strategies, separated by commas, or by semicolons if one has groups (capstan train "
+                    "--strategy help lists them)"});
   line.add({.name = "target-accuracy",
             .value = &flags.target_accuracy,
             .limits = config::NumberRange{0, 1},
-            .help = "Also tell when the test accuracy was first that high, 0 to 1"});
+            .help = "Also report the time to this test accuracy, 0 to 1"});
   line.add({.name = "train-dir",
             .value = &flags.train_dir,
             .help = "Folder of the runs (default: runs/<time>-compare-<network>-<dataset>)"});

@@ -34,7 +34,7 @@ void add_flags(CommandLine& line, Flags& flags) {
 
 int run_list(const Arguments& arguments) {
   Flags flags;
-  CommandLine line("data list", "Which datasets there are, and which of them are here.\n");
+  CommandLine line("data list", "Lists the known datasets, and which of them are downloaded.\n");
   add_flags(line, flags);
   if (!line.parse(arguments)) return kSuccess;
   print(fetch::list_datasets(flags.data_dir), flags);
@@ -44,21 +44,21 @@ int run_list(const Arguments& arguments) {
 int run_get(const Entry& entry, const Arguments& arguments) {
   Flags flags;
   CommandLine line("data get NAME",
-                   "Downloads a dataset into the folder of its name, checks it, and unpacks it. What\n"
-                   "was interrupted goes on where it ended.\n\n"
+                   "Downloads a dataset into the folder of its name, checks it and unpacks it. An\n"
+                   "interrupted download is resumed.\n\n"
                    "  capstan data get mnist\n"
                    "  capstan data get cifar10 --data-dir /data --mirror http://mirror.example/cifar\n");
   add_flags(line, flags);
   line.add({.name = "mirror",
             .value = &flags.mirror,
-            .help = "URL or folder that has the files, instead of the known ones"});
+            .help = "URL or folder to get the files from, instead of the published ones"});
   if (!line.parse(arguments)) return kSuccess;
   if (const auto nothing = fetch::built_in(entry)) {
     print(*nothing, flags);
     return kSuccess;
   }
 
-  ::signal(SIGPIPE, SIG_IGN);  // a server that hangs up is an error of that transfer
+  ::signal(SIGPIPE, SIG_IGN);  // a connection closed by the server is an error of that transfer only
   Interrupts interrupts;
   StatusLine shown;
   fetch::TransferProgress transfer;
@@ -80,7 +80,8 @@ int run_get(const Entry& entry, const Arguments& arguments) {
 int run_verify(const Entry& entry, const Arguments& arguments) {
   Flags flags;
   CommandLine line("data verify NAME",
-                   "Reads every file of a dataset and compares it with what was published or unpacked.\n");
+                   "Reads every file of a dataset and checks it against the published checksums, or\n"
+                   "against those recorded when it was unpacked.\n");
   add_flags(line, flags);
   if (!line.parse(arguments)) return kSuccess;
   if (const auto nothing = fetch::built_in(entry)) {
@@ -99,9 +100,9 @@ void print_help() {
       "Usage: capstan data list [FLAGS]\n"
       "       capstan data get NAME [FLAGS]\n"
       "       capstan data verify NAME [FLAGS]\n\n"
-      "  list    which datasets there are, and which are here\n"
-      "  get     download one, check it, unpack it\n"
-      "  verify  compare what is here with what was published\n");
+      "  list    list the known datasets, and which are downloaded\n"
+      "  get     download a dataset, check it and unpack it\n"
+      "  verify  check the files of a dataset\n");
 }
 
 bool asks_for_help(const std::string& word) {
@@ -118,7 +119,7 @@ int run_data(const Arguments& arguments) {
   }
   if (verb == "list") return run_list(Arguments(arguments.begin() + 1, arguments.end()));
   if (verb != "get" && verb != "verify")
-    throw UserError("capstan data needs to know what to do: list, get NAME or verify NAME");
+    throw UserError("capstan data needs a subcommand: list, get NAME or verify NAME");
   const auto run = verb == "get" ? run_get : run_verify;
   const std::string name = arguments.size() > 1 ? arguments[1] : "";
   if (asks_for_help(name)) return run({}, {"--help"});

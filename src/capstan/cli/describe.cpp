@@ -1,4 +1,4 @@
-// What libtorch is here: one JSON line for `capstan doctor`.
+// Properties of the installed libtorch, as one JSON line for `capstan doctor`.
 
 #include <fmt/format.h>
 

@@ -8,7 +8,7 @@ namespace capstan::cli {
 
 int run_doctor(const Arguments& arguments) {
   bool json = false;
-  CommandLine line("doctor", "What this machine offers for training, what is missing, and how to fix it.");
+  CommandLine line("doctor", "Checks whether this machine can train: what is missing, and how to fix it.");
   line.add({.name = "json", .value = &json, .help = "Print one JSON object"});
   if (!line.parse(arguments)) return kSuccess;
 

@@ -40,7 +40,7 @@ void report(const job::CheckpointEvaluator& evaluator, const EvalOptions& option
   }
 }
 
-// The job's own configuration, which train left in the run folder.
+// The configuration that train has written to the run folder.
 fs::path configuration_of(const std::string& run) {
   const auto file = fs::path(run) / "config.toml";
   return fs::exists(file) ? file : fs::path();
@@ -55,7 +55,7 @@ int run_eval(const Arguments& arguments) {
                    "run is finished. Writes evaluations.jsonl into the run folder, and keeps the\n"
                    "link checkpoints/best. Network and dataset are those of the run.\n\n"
                    "  capstan eval --train-dir runs/NAME\n"
-                   "  capstan eval --train-dir runs/NAME --once        what is there, then ends\n"
+                   "  capstan eval --train-dir runs/NAME --once        existing checkpoints only\n"
                    "  capstan eval --model-dir DIR --network lenet --dataset mnist --eval-freq 50\n");
   line.add(options.job, config::kEval);
   line.add({.name = "train-dir",
@@ -67,21 +67,20 @@ int run_eval(const Arguments& arguments) {
   line.add({.name = "eval-batch-size",
             .value = &options.batch,
             .limits = config::WholeRange{0, 1u << 20},
-            .help = "Samples at once (0: as many as suit)"});
+            .help = "Samples per batch (0: automatic)"});
   line.add({.name = "eval-freq",
             .value = &options.eval_freq,
-            .help = "Only checkpoints at multiples of so many updates (0: all)"});
+            .help = "Only checkpoints at multiples of N updates (0: all)"});
   line.add({.name = "poll-interval",
             .value = &options.poll_interval,
             .limits = config::NumberRange{0.01, 3600},
-            .help = "Seconds after which to look where the file system tells of no change"});
-  line.add({.name = "once", .value = &options.once, .help = "Evaluate what is there, then end"});
+            .help = "Seconds between checks for new checkpoints, on file systems without notification"});
+  line.add({.name = "once", .value = &options.once, .help = "Evaluate the existing checkpoints, then end"});
   line.add({.name = "json", .value = &options.json, .help = "Print the result as one JSON object"});
   if (!line.parse(arguments)) return kSuccess;
   job::check_device(options.job.device);
   const auto& run = options.job.train_dir;
-  if (!fs::is_directory(run))
-    throw UserError(fmt::format("--train-dir {}: there is no such folder", run.string()));
+  if (!fs::is_directory(run)) throw UserError(fmt::format("--train-dir {}: no such folder", run.string()));
   options.job.weights.clear();
 
   Interrupts interrupts;

@@ -20,12 +20,12 @@ int show(const Inspection& inspection, bool json) {
   return inspection.good() ? kSuccess : kFailed;
 }
 
-// The newest checkpoint of a run that is good, for an export.
+// The newest valid checkpoint of a run, for an export.
 fs::path newest_of(const fs::path& run) {
   std::vector<std::string> complaints;
   const auto found = checkpoint::newest_good(run, complaints);
   for (const auto& complaint : complaints) say("capstan: " + complaint);
-  if (!found) throw UserError(fmt::format("{} has no checkpoint that is good", run.string()));
+  if (!found) throw UserError(fmt::format("{} has no valid checkpoint", run.string()));
   return found->folder;
 }
 
@@ -35,11 +35,11 @@ int run_inspect(const Arguments& arguments) {
   fs::path path, export_to;
   bool json = false;
   CommandLine line("inspect",
-                   "Shows what is in a checkpoint and compares every checksum; of a run, all its\n"
-                   "checkpoints; or the tensors of a safetensors file.\n\n"
+                   "Shows the contents of a checkpoint and verifies every checksum; for a run, all\n"
+                   "its checkpoints; for a safetensors file, its tensors.\n\n"
                    "  capstan inspect runs/NAME\n"
                    "  capstan inspect runs/NAME/checkpoints/step-00000500\n"
-                   "  capstan inspect runs/NAME --export model.pt     its newest good checkpoint\n"
+                   "  capstan inspect runs/NAME --export model.pt     its newest valid checkpoint\n"
                    "                                                  as a PyTorch state dict\n");
   line.add({.name = "PATH",
             .value = &path,

@@ -1,4 +1,5 @@
-// The front: the list of commands, a server, and the way to the programs that have the others.
+// The program `capstan`: the list of commands and the server. It executes other programs for the other
+// commands.
 
 #include <cerrno>
 #include <cstring>
@@ -16,9 +17,10 @@
 namespace capstan::cli {
 namespace {
 
-// A command's program, which this one becomes. A server is this program: it is linked with nothing that it
-// does not need, so it starts at once and takes little memory. capstan-torch is linked with libtorch,
-// capstan-data with libcurl, and capstan-tools has what a job needs neither to run nor to be built.
+// A command and the program that runs it, by execv; null for this program. The server is part of this
+// program, which is linked without large libraries, so that it starts fast and needs little memory.
+// capstan-torch is linked with libtorch, capstan-data with libcurl; capstan-tools has the commands that
+// training does not need.
 struct Entry {
   const char* name;
   const char* summary;
@@ -27,16 +29,16 @@ struct Entry {
 
 constexpr Entry kCommands[] = {
     {"train", "run a whole job on this machine: servers, workers, run folder", "capstan-torch"},
-    {"serve", "one parameter server, by hand", nullptr},
-    {"work", "one worker, by hand", "capstan-torch"},
+    {"serve", "run one parameter server", nullptr},
+    {"work", "run one worker", "capstan-torch"},
     {"eval", "watch a run and evaluate each checkpoint on the test set", "capstan-torch"},
-    {"compare", "one job under several strategies, side by side", "capstan-tools"},
-    {"simulate", "predict a job on a cluster that is not here", "capstan-tools"},
+    {"compare", "train one job under several strategies and compare them", "capstan-tools"},
+    {"simulate", "predict a job's performance on another cluster", "capstan-tools"},
     {"data", "list, get and verify datasets", "capstan-data"},
-    {"models", "the networks that can be trained, and their tensors", "capstan-tools"},
-    {"bench", "wire: push and pull of a model; data: decoding and augmenting", "capstan-tools"},
-    {"inspect", "what is in a checkpoint; export it as a PyTorch state dict", "capstan-tools"},
-    {"doctor", "what this machine offers, what is missing, and how to fix it", "capstan-tools"},
+    {"models", "list the networks that can be trained, and their tensors", "capstan-tools"},
+    {"bench", "benchmark push and pull (wire), or image loading (data)", "capstan-tools"},
+    {"inspect", "show a checkpoint, or export it as a PyTorch state dict", "capstan-tools"},
+    {"doctor", "check whether this machine can train, and how to fix it", "capstan-tools"},
 };
 
 int become(const std::string& name, char** argv) {
@@ -44,7 +46,8 @@ int become(const std::string& name, char** argv) {
   keep_hangup_ignored();
   const auto program = launch::program(name);
   ::execv(program.c_str(), argv);
-  say(fmt::format("capstan: {}: {}: build it with ./capstan build", program, std::strerror(errno)));
+  say(fmt::format("capstan: cannot start {}: {}; build it with ./capstan build", program,
+                  std::strerror(errno)));
   return kFailed;
 }
 

@@ -1,4 +1,4 @@
-// The command that needs libcurl.
+// The program for `capstan data`; `capstan` executes it.
 
 #include "capstan/cli/commands.h"
 

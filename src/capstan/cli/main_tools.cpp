@@ -1,4 +1,4 @@
-// Commands that a job needs neither to run nor to be built: they measure, predict, compare and show.
+// The program for commands that training does not need; `capstan` executes it.
 
 #include "capstan/cli/commands.h"
 

@@ -1,4 +1,4 @@
-// The commands that need libtorch.
+// The program for commands that need libtorch; `capstan` executes it.
 
 #include "capstan/cli/commands.h"
 

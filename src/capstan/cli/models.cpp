@@ -11,21 +11,23 @@ int run_models(const Arguments& arguments) {
   std::uint32_t classes = 0, side = 0;
   bool json = false;
   CommandLine line("models",
-                   "The networks that --network takes, with the number of their parameters.\n\n"
-                   "  capstan models              all of them\n"
+                   "Lists the networks for --network, with the number of their parameters.\n\n"
+                   "  capstan models              all networks\n"
                    "  capstan models resnet50     names and shapes of one network's tensors\n"
                    "  capstan models --json       one object with a list \"models\" of name,\n"
                    "                              parameters, buffers (elements, without\n"
-                   "                              num_batches_tracked), bytes (4 a parameter), input\n");
+                   "                              num_batches_tracked), bytes (4 per parameter),\n"
+                   "                              input\n");
   line.add({.name = "num-classes",
             .value = &classes,
             .limits = config::WholeRange{0, 1u << 20},
-            .help = "Classes (0: those of the data a network was made for)"});
+            .help = "Classes (0: the network's default)"});
   line.add({.name = "image-size",
             .value = &side,
             .limits = config::WholeRange{0, config::kMostSide},
-            .help = "Height and width of images (0: those a network was made for); networks that do not take "
-                    "them are left out"});
+            .help =
+                "Height and width of images (0: the network's default); networks that do not support this "
+                "size are left out"});
   line.add({.name = "json", .value = &json, .help = "Print one JSON object"});
   line.add({.name = "NAME", .value = &name, .help = "Show this network's tensors", .positional = true});
   if (!line.parse(arguments)) return kSuccess;

@@ -6,7 +6,7 @@
 
 namespace capstan::cli {
 
-// A line for people, on standard error. Where that cannot be written, nobody reads it and nothing happens.
+// Prints a line on standard error. Write errors are ignored.
 void say(const std::string& line);
 
 }  // namespace capstan::cli

@@ -31,33 +31,34 @@ int run_serve(const Arguments& arguments) {
   auto& config = options.config;
   bool json = false, verbose = false;
   CommandLine line("serve",
-                   "One parameter server: holds weights, takes gradients, gives new weights.\n"
-                   "Says \"listening on HOST:PORT\" when workers can join (on standard output, with\n"
-                   "--json on standard error); ends when they have left.\n\n"
+                   "Runs one parameter server: it holds weights, takes gradients and returns updated\n"
+                   "weights. Prints \"listening on HOST:PORT\" when workers can join (on standard\n"
+                   "output; with --json on standard error), and ends when all workers have left.\n\n"
                    "  capstan serve --listen 0.0.0.0:7000 --workers 4 --token-file job.token\n"
-                   "  capstan work --server thathost:7000 --token-file job.token      (four times)\n\n"
-                   "With several servers the first leads, and workers name it first (all with the\n"
-                   "token, as above):\n\n"
+                   "  capstan work --server host1:7000 --token-file job.token         (four times)\n\n"
+                   "With several servers, the first is the leader; workers list its address first\n"
+                   "(all need the token, as above):\n\n"
                    "  capstan serve --listen 0.0.0.0:7000 --workers 4 --servers 2\n"
-                   "  capstan serve --listen 0.0.0.0:7001 --leader thathost:7000\n"
-                   "  capstan work --server thathost:7000,otherhost:7001\n");
+                   "  capstan serve --listen 0.0.0.0:7001 --leader host1:7000\n"
+                   "  capstan work --server host1:7000,host2:7001\n");
   line.add({.name = "leader",
             .value = &options.leader,
-            .help = "HOST:PORT of the first server, which this one follows",
+            .help = "HOST:PORT of the leader; this server is a follower",
             .group = "Connection"});
   line.add(config, config::kServe);
-  line.describe("train-dir", "Run folder that takes the checkpoints (default: none are written)");
-  line.add({.name = "total-steps",
-            .value = &options.total_steps,
-            .help = "Updates of the whole run (with local steps: those of a worker), for cosine",
-            .group = "Optimizer"});
+  line.describe("train-dir", "Run folder for checkpoints (default: none are written)");
+  line.add(
+      {.name = "total-steps",
+       .value = &options.total_steps,
+       .help = "Updates of the whole run (with local steps: steps of a worker), for --lr-schedule cosine",
+       .group = "Optimizer"});
   line.add({.name = "loss-window",
             .value = &options.loss_window,
             .limits = config::WholeRange{1, 1'000'000},
             .help = "Updates over which the reported loss is the mean",
             .group = "Job"});
   line.add({.name = "json", .value = &json, .help = "Print the result as one JSON object"});
-  line.add({.name = "verbose", .also = "-v", .value = &verbose, .help = "Log who joins and leaves"});
+  line.add({.name = "verbose", .also = "-v", .value = &verbose, .help = "Log members that join and leave"});
   if (!line.parse(arguments)) return kSuccess;
   if (!config.has_servers())
     throw UserError(

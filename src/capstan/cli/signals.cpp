@@ -12,7 +12,8 @@ namespace {
 
 bool hangup_was_ignored = false;
 
-// Asks the kernel directly, without instrumentation: this runs before any library, sanitizers included.
+// By system call and without instrumentation: this runs before any library is initialized, sanitizers
+// included.
 __attribute__((no_sanitize_address, no_sanitize_thread, no_sanitize_undefined)) void note_hangup() {
   struct {
     void (*handler)(int);
@@ -43,7 +44,7 @@ Interrupts::Interrupts() {
   ::sigaddset(&set, SIGTERM);
   ::sigprocmask(SIG_BLOCK, &set, nullptr);
   fd_.reset(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
-  CAPSTAN_CHECK(static_cast<bool>(fd_), "the kernel gives a signalfd");
+  CAPSTAN_CHECK(static_cast<bool>(fd_), "signalfd succeeds");
 }
 
 int Interrupts::requests() {

@@ -5,11 +5,11 @@
 
 namespace capstan::cli {
 
-// Turns SIGINT, SIGTERM and SIGHUP into something to read, instead of the end of the process; those that
-// were ignored when the program started (nohup, a launcher's children) stay so. Make it before any thread
-// starts: threads inherit that these signals wait. Not thread-safe.
+// Turns SIGINT, SIGTERM and SIGHUP into stop requests; signals that were ignored when the program started
+// (nohup, a launcher's children) stay ignored. Create it before any thread starts: threads inherit the
+// blocked signals. Not thread-safe.
 //
-// A closed pipe (`| head`) is no reason to end a job: writing to it fails from now on, and nothing else.
+// Also ignores SIGPIPE: a closed pipe (`| head`) must not end a job.
 class Interrupts final : public job::StopToken {
  public:
   Interrupts();
@@ -21,8 +21,8 @@ class Interrupts final : public job::StopToken {
   int count_ = 0;
 };
 
-// UCX takes SIGHUP for itself as it is loaded. Before another program is executed in this process: what was
-// ignored is ignored again.
+// Ignores SIGHUP again if it was ignored at the start: UCX installs its own handler when it is loaded. Call
+// it before execv.
 void keep_hangup_ignored();
 
 }  // namespace capstan::cli

@@ -1,4 +1,4 @@
-// Predicts a job on a cluster that is not here.
+// Predicts a job's performance on another cluster.
 
 #include <fstream>
 #include <limits>
@@ -22,7 +22,7 @@ namespace {
 
 constexpr std::uint64_t kMostWorkers = 65536;
 constexpr std::uint64_t kMostServers = 4096;
-constexpr std::uint64_t kSweepPushes = 100'000;  // of a point, unless --steps says more
+constexpr std::uint64_t kSweepPushes = 100'000;  // per point, unless --steps is given
 
 struct Flags {
   std::string strategies = "sync,async";
@@ -57,7 +57,7 @@ int run_sweep(const Flags& flags, const simulate::Scenario& scenario,
   std::vector<simulate::Curve> curves;
   {
     StatusLine notice;
-    // A curve needs less of each point than a prediction does, unless the user says otherwise.
+    // A point of a curve needs fewer pushes than a prediction.
     const auto pushes = flags.options.steps > 0 ? std::numeric_limits<std::uint64_t>::max() : kSweepPushes;
     curves = simulate::sweep(scenario.cluster, strategies, range, pushes,
                              [&](std::size_t done, std::size_t all, const std::string& what) {
@@ -82,17 +82,17 @@ int run_simulate(const Arguments& arguments) {
   auto& o = flags.options;
   c.workers = 8;
   CommandLine line("simulate",
-                   "Predicts how a job would run on a cluster that is not here: the strategies and\n"
-                   "the placement of the real servers, on a fake clock. Nothing is trained.\n\n"
+                   "Predicts how a job would run on another cluster: runs the servers' strategies\n"
+                   "and placement on a simulated clock. Nothing is trained.\n\n"
                    "  capstan simulate --strategy sync,async,ssp:3 --workers 1000 --servers 16 \\\n"
                    "    --model resnet50 --compute \"lognormal(0.2,0.5)\" --bandwidth 10Gbps \\\n"
                    "    --latency 50us --failures 1/h\n"
                    "  capstan simulate --workers 8 --slow-worker 3:10x --strategy sync,backup:1\n"
                    "  capstan simulate --sweep workers=1..4096 --strategy sync,ssp:3 --servers 16\n"
                    "  capstan simulate --calibrate runs/MY-RUN --cores 8 --workers 4\n\n"
-                   "Prints throughput, staleness, dropped work, bytes, how busy servers are, what\n"
-                   "workers' time goes into, and the bottleneck, which is found by making one thing\n"
-                   "after the other free and simulating again. docs/simulation.md has the model.\n");
+                   "Prints throughput, staleness, dropped work, bytes, the load of servers, how\n"
+                   "workers spend their time, and the bottleneck, which is found by removing one\n"
+                   "limit at a time and simulating again. docs/simulation.md describes the model.\n");
   const auto flag = [&](const char* group, const char* name, config::Value value, const char* help,
                         config::Limits limits = {}, const char* hint = "") {
     line.add({.name = name,
@@ -104,7 +104,7 @@ int run_simulate(const Arguments& arguments) {
   };
   using Whole = config::WholeRange;
   using Number = config::NumberRange;
-  flag("Job", "strategy", &flags.strategies, "One or more, with commas between: sync,async,ssp:3,backup:1 …",
+  flag("Job", "strategy", &flags.strategies, "One or more, separated by commas: sync,async,ssp:3,backup:1 …",
        {}, "LIST");
   flag("Job", "workers", &c.workers, "Workers", Whole{1, kMostWorkers});
   flag("Job", "servers", &c.servers, "Servers that share the weights", Whole{1, kMostServers});
@@ -114,44 +114,44 @@ int run_simulate(const Arguments& arguments) {
   flag("Job", "samples", &c.samples, "Samples of the training set, for strategies that count epochs",
        Whole{1, 1'000'000'000'000});
   flag("Job", "steps", &o.steps,
-       "Rounds of each worker to simulate, on average, from one push to the next (default 1000)",
+       "Mean number of rounds per worker to simulate; a round ends with a push (default 1000)",
        Whole{1, 1'000'000'000});
   flag("Job", "state-tensors", &o.state_tensors,
-       "What the servers' optimizer keeps for each weight: 2 for adam (default 1, sgd)", Whole{0, 16});
+       "Values of optimizer state per weight: 2 for adam (default 1, sgd)", Whole{0, 16});
   flag("Workers", "compute", &o.compute,
        "Seconds for one batch: a number, lognormal(median,sigma), uniform(a,b), "
        "exponential(mean), normal(mean,sd) (default 0.1)",
        {}, "TIME");
   flag("Workers", "slow-worker", &o.slow_workers, "Ranks that take longer: 1:3x,5:2x", {}, "LIST");
   flag("Workers", "failures", &o.failures, "How often each worker fails: 1/h, 3/day", {}, "RATE");
-  flag("Workers", "repair", &o.repair, "How long until it is back", {}, "TIME");
+  flag("Workers", "repair", &o.repair, "Time until a failed worker is back", {}, "TIME");
   flag("Network", "bandwidth", &o.bandwidth,
-       "Of every link, each way: 10Gbps, 1.25GB/s, inf (default 10Gbps)", {}, "RATE");
-  flag("Network", "server-bandwidth", &o.server_bandwidth, "Of servers' links, where it is another", {},
-       "RATE");
-  flag("Network", "latency", &o.latency, "One way: 50us, 1ms (default 50us)", {}, "TIME");
-  flag("Machines", "memory-rate", &o.memory_rate, "Bytes that a server's updates read and write in a second",
+       "Bandwidth of every link, each way: 10Gbps, 1.25GB/s, inf (default 10Gbps)", {}, "RATE");
+  flag("Network", "server-bandwidth", &o.server_bandwidth, "Bandwidth of the servers' links, if different",
+       {}, "RATE");
+  flag("Network", "latency", &o.latency, "Latency one way: 50us, 1ms (default 50us)", {}, "TIME");
+  flag("Machines", "memory-rate", &o.memory_rate, "Bytes per second that a server's updates read and write",
        {}, "RATE");
   flag("Machines", "cores", &o.cores,
-       "All on one machine of so many cores, which workers and servers share, as they do its "
-       "memory; links only where they are given",
+       "Run all processes on one machine with this many cores; they share cores and memory, and "
+       "links are used only if given",
        Number{0.01, 1e6});
   flag("Machines", "threads", &o.threads,
-       "With --cores: cores that a worker takes where they are free (default 1)", Number{0.01, 1e6});
+       "With --cores: cores that a worker uses if they are free (default 1)", Number{0.01, 1e6});
   flag("Machines", "compute-memory", &o.compute_memory,
-       "With --cores: bytes a second that a worker's computing moves through memory (default 0)", {}, "RATE");
+       "With --cores: memory traffic of a computing worker in bytes per second (default 0)", {}, "RATE");
   flag("Machines", "calibrate", &o.calibrate,
-       "Take times, model and batch size from a run's folder; best from one of 1 worker", {}, "RUN");
+       "Take times, model and batch size from a run's folder, preferably of a run with 1 worker", {}, "RUN");
   flag("Machines", "spread", &o.spread,
-       "With --calibrate: how much batches differ, the sigma of a lognormal distribution", Number{0, 5});
-  flag("Sweep", "sweep", &flags.sweep, "Draw the curve over workers=1..4096 or servers=1..64, by doubling",
+       "With --calibrate: sigma of the lognormal distribution of times per batch", Number{0, 5});
+  flag("Sweep", "sweep", &flags.sweep, "Plot throughput over workers=1..4096 or servers=1..64, by doubling",
        {}, "RANGE");
-  flag("Sweep", "html", &flags.html, "Where the sweep's page goes", {}, "FILE");
-  flag("Options", "seed", &c.seed, "Fixes all random times");
+  flag("Sweep", "html", &flags.html, "File for the sweep's page", {}, "FILE");
+  flag("Options", "seed", &c.seed, "Seed of all random times");
   flag("Options", "json", &flags.json, "Print one JSON object on standard output");
   if (!line.parse(arguments)) return kSuccess;
 
-  // In a sweep, with as many workers as there will be at most.
+  // In a sweep over workers, checked with the largest number.
   const auto range = flags.sweep.empty() ? simulate::SweepRange{} : simulate::SweepRange::parse(flags.sweep);
   const bool grows = !range.values.empty() && range.axis == simulate::SweepRange::Axis::kWorkers;
   const auto strategies =

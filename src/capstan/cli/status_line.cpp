@@ -14,7 +14,7 @@ constexpr Duration kOnTerminal = std::chrono::milliseconds(200);
 constexpr Duration kElsewhere = std::chrono::seconds(5);
 constexpr const char* kNoWrap = "\033[?7l";
 constexpr const char* kWrap = "\033[?7h";
-constexpr const char* kLineEnd = "\033[K\n";  // clears what was longer before
+constexpr const char* kLineEnd = "\033[K\n";  // clears the rest of a longer earlier line
 
 void write_errors(const std::string& text) {
   std::fputs(text.c_str(), stderr);
@@ -44,7 +44,7 @@ void StatusLine::draw(const std::vector<std::string>& lines) {
   if (!style_.terminal) return write_(text);
   erase();
   drawn_ = lines.size();
-  // Without wrapping, a long line in a narrow window is cut instead of breaking the count of lines.
+  // Without wrapping, a long line is cut in a narrow window, so that drawn_ stays right.
   write_(kNoWrap + text + kWrap);
 }
 

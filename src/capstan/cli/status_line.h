@@ -8,22 +8,22 @@
 
 namespace capstan::cli {
 
-// Shows how far something long is: on a terminal lines that are drawn over and over, elsewhere plain lines.
-// What is drawn goes with the object. Not thread-safe.
+// Shows the progress of a long operation: on a terminal, lines that are redrawn in place; elsewhere, plain
+// lines. The destructor erases drawn lines. Not thread-safe.
 class StatusLine {
  public:
   struct Style {
-    bool terminal = false;  // lines can be drawn over
+    bool terminal = false;  // lines can be redrawn in place
     bool color = false;
   };
   using Write = std::function<void(const std::string& text)>;
 
-  // Of standard error, with TERM and NO_COLOR respected.
+  // The style of standard error, by TERM and NO_COLOR.
   static Style style_of_errors();
 
   // Writes to standard error.
   explicit StatusLine(Style style = style_of_errors());
-  // `begin` is when show() begins to count.
+  // `begin`: show() measures its first interval from here.
   StatusLine(Style style, Write write, TimePoint begin = SteadyClock::now());
   StatusLine(const StatusLine&) = delete;
   StatusLine& operator=(const StatusLine&) = delete;
@@ -31,18 +31,18 @@ class StatusLine {
 
   const Style& style() const { return style_; }
 
-  // Replaces what is drawn by these lines.
+  // Replaces the drawn lines.
   void draw(const std::vector<std::string>& lines);
-  // Draws one line now and then: nothing happens within 0.2 s of the last on a terminal, 5 s elsewhere.
+  // Draws one line, at most every 0.2 s on a terminal and every 5 s elsewhere; other calls have no effect.
   void show(const std::string& line, TimePoint now = SteadyClock::now());
-  // A line that stays.
+  // Prints a permanent line.
   void say(const std::string& line);
   void erase();
 
  private:
   const Style style_;
   const Write write_;
-  TimePoint last_;         // when show() drew
+  TimePoint last_;         // time of the last line by show()
   std::size_t drawn_ = 0;  // lines
 };
 

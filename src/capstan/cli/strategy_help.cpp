@@ -23,15 +23,15 @@ bool asks_for_strategies(const Arguments& arguments) {
   const bool asked = std::ranges::find(arguments, "--strategy=help") != arguments.end() ||
                      (flag != arguments.end() && flag + 1 != arguments.end() && *(flag + 1) == "help");
   if (!asked) return false;
-  list("single", "one process, no server: what all others are compared with");
-  list("allreduce", "no server in the step: gradients are added up among the workers, by Gloo");
+  list("single", "one process, no server: the baseline for all others");
+  list("allreduce", "no server: workers add up their gradients with Gloo");
   for (const auto& entry : strategy::table()) {
     list(fmt::format("{}{}{}", entry.name, *entry.options ? ":" : "", entry.options), entry.summary);
   }
   fmt::print(
-      "\nOptions follow the name after colons; what is left out takes the default in\n"
-      "brackets. docs/strategies.md says what each does, costs and is good for.\n"
-      "\nGroups of tensors, by name, may each have one of sync to dc-asgd-a:\n"
+      "\nOptions follow the name, separated by colons; defaults are in brackets.\n"
+      "docs/strategies.md describes what each strategy does, costs and is good for.\n"
+      "\nGroups of tensors, by name, may each have a strategy from sync to dc-asgd-a:\n"
       "  --strategy \"default=sync,fc*.weight=async\"\n");
   return true;
 }

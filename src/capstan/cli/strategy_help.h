@@ -4,7 +4,7 @@
 
 namespace capstan::cli {
 
-// Does the user ask `--strategy help`? Then prints every strategy in a line.
+// For `--strategy help`: prints all strategies and returns true.
 bool asks_for_strategies(const Arguments& arguments);
 
 }  // namespace capstan::cli

@@ -63,10 +63,10 @@ void TerminalProgress::update_rates(const job::Progress& p) {
     rate_at_ = {};
   }
   if (p.at - rate_at_ < kRateWindow) return;
-  // At first the rate since the job began.
+  // The first rate is since the start of the job.
   const double window = rate_at_ == TimePoint() ? p.status.seconds : seconds(p.at - rate_at_);
   for (std::size_t i = 0; i < workers.size(); ++i) {
-    // A worker that replaces a lost one counts from 0 again.
+    // A restarted worker counts from 0 again.
     const auto before = workers[i].samples < rate_samples_[i] ? 0 : rate_samples_[i];
     rates_[i] = window > 0 ? static_cast<double>(workers[i].samples - before) / window : 0;
     rate_samples_[i] = workers[i].samples;

@@ -9,8 +9,8 @@
 
 namespace capstan::cli {
 
-// Shows a job as it runs: on a terminal a line for the whole and one per worker, drawn over and over;
-// elsewhere plain lines. Not thread-safe.
+// Shows the progress of a job: one line for the job and one per worker, redrawn in place on a terminal, plain
+// lines elsewhere. Not thread-safe.
 class TerminalProgress final : public job::Events {
  public:
   using Style = StatusLine::Style;
@@ -24,7 +24,7 @@ class TerminalProgress final : public job::Events {
   void message(const std::string& line) override;
   void progress(const job::Progress& progress) override;
   void evaluated(const job::EvaluationRecord& record) override;
-  // Removes the moving part.
+  // Erases the progress lines.
   void finish() { shown_.erase(); }
 
  private:
@@ -35,11 +35,11 @@ class TerminalProgress final : public job::Events {
 
   StatusLine shown_;
   TimePoint rate_at_;
-  std::vector<std::uint64_t> rate_samples_;  // by worker, when the rates were made
-  std::vector<double> rates_;                // samples a second, by worker
+  std::vector<std::uint64_t> rate_samples_;  // by worker, at rate_at_
+  std::vector<double> rates_;                // samples per second, by worker
 };
 
-// Seconds between two reports of progress: what the user says or, for 0, what suits the style.
+// Seconds between two progress reports: `log_interval` or, for 0, the default of the style.
 double progress_interval(double log_interval, const TerminalProgress::Style& style);
 
 }  // namespace capstan::cli

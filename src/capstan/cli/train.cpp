@@ -28,7 +28,7 @@ struct TrainFlags {
   config::JobConfig config;
   job::Ranks ranks;
   bool json = false, dry_run = false;
-  std::string group_address;  // of rank 0, where this process is another of an allreduce group
+  std::string group_address;  // of rank 0, if this process is another rank of an allreduce group
   std::uint32_t group_rank = 0;
 };
 
@@ -69,46 +69,46 @@ void add_own_flags(CommandLine& line, TrainFlags& flags) {
   line.add({.name = "rank",
             .value = &flags.ranks.rank,
             .limits = config::WholeRange{0, 4096},
-            .help = "This process's place in a job started by hand: 0 serves and leaves the run folder, the "
-                    "others work",
-            .group = "By hand"});
+            .help = "Rank of this process, if you start each process of a job: 0 runs the server and writes "
+                    "the run folder, all others are workers",
+            .group = "Manual start"});
   line.add({.name = "world-size",
             .value = &flags.ranks.world_size,
             .limits = config::WholeRange{2, 4097},
-            .help = "Processes of that job",
-            .group = "By hand"});
+            .help = "Number of processes",
+            .group = "Manual start"});
   line.add({.name = "master-addr",
             .value = &flags.ranks.master_addr,
-            .help = "Where rank 0 listens",
-            .group = "By hand"});
+            .help = "Host of rank 0",
+            .group = "Manual start"});
   line.add({.name = "master-port",
             .value = &flags.ranks.master_port,
             .limits = config::WholeRange{1, 65535},
-            .help = "Its port",
-            .group = "By hand"});
+            .help = "Port of rank 0",
+            .group = "Manual start"});
 }
 
-// `configuration_of` says which file comes with --resume; flags override it. False where help was asked for.
+// `configuration_of` maps --resume to a configuration file, which flags override. False for --help.
 bool parse(TrainFlags& flags, const Arguments& arguments, const ConfigurationOf& configuration_of) {
   CommandLine line("train",
                    "Trains a network with a parameter server on this machine: starts servers and\n"
-                   "workers, shows progress, evaluates each epoch, and leaves a run folder.\n\n"
+                   "workers, shows progress, evaluates each epoch, and writes a run folder.\n\n"
                    "  capstan train                       LeNet learns digits: 1 server, 2 workers\n"
                    "  capstan train --dataset mnist --data-dir mnist --epochs 3 --strategy async\n"
                    "  capstan train --strategy single     the same without a server\n"
-                   "  capstan train --resume RUN          goes on, with the run's own configuration\n"
+                   "  capstan train --resume RUN          resumes with the run's configuration\n"
                    "  capstan train --rank R --world-size N --master-addr HOST --master-port PORT\n"
-                   "                                      one place of a job on many hosts\n");
+                   "                                      one process of a job on several hosts\n");
   line.add(flags.config, config::kTrain);
   line.describe("token-file",
-                "File (mode 0600) with the job's token (default: a fresh one; with --rank: $CAPSTAN_TOKEN)");
+                "File (mode 0600) with the job's token (default: a new token; with --rank: $CAPSTAN_TOKEN)");
   add_own_flags(line, flags);
   line.read_file_of("resume", configuration_of);
   return line.parse(arguments);
 }
 
-// Flags, and the configuration of what is resumed; with `auto` and no folder that is of the run that is
-// found.
+// Reads the flags and the configuration of the resumed run; for `--resume auto` without --train-dir, that of
+// the run that find_same_job() finds.
 bool parse(TrainFlags& flags, const Arguments& arguments) {
   const auto train_dir = value_of(arguments, "train-dir");
   const auto named = [&](const std::string& resume) {
@@ -120,7 +120,7 @@ bool parse(TrainFlags& flags, const Arguments& arguments) {
   const auto found = job::find_same_job("runs", config);
   if (!found.run) {
     if (!found.why_not.empty())
-      say("--resume auto: no run below runs/ is this job, so that one begins; " + found.why_not);
+      say("--resume auto: no run in runs/ matches this job; starting a new run; " + found.why_not);
     return true;
   }
   flags = TrainFlags();
@@ -133,10 +133,10 @@ int report(const job::TrainResult& result, const TrainFlags& flags) {
   fmt::print("{}", flags.json ? result.json() + "\n" : result.summary());
   if (result.interrupted)
     say(result.checkpoint == result.reached.steps && result.reached.steps > 0
-            ? fmt::format("interrupted: {} goes on",
+            ? fmt::format("interrupted; to resume: {}",
                           job::resume_command(launch::program("capstan"), result.run_dir, flags.ranks,
                                               flags.config.token_file))
-            : "interrupted: the weights so far are saved");
+            : "interrupted; the current weights are saved");
   if (!result.problem.empty()) say("capstan: " + result.problem);
   if (result.interrupted) return kInterrupted;
   return result.problem.empty() ? kSuccess : kFailed;

@@ -34,35 +34,36 @@ int run_work(const Arguments& arguments) {
   std::string servers;
   bool json = false;
   CommandLine line("work",
-                   "One worker: computes gradients on its part of the data for the servers of a job.\n\n"
-                   "  capstan work --server thathost:7000 --token-file job.token\n\n"
-                   "What is trained comes from the server; a flag that contradicts it is refused.\n");
+                   "Runs one worker: it computes gradients on its part of the data and pushes them\n"
+                   "to the servers of a job.\n\n"
+                   "  capstan work --server host1:7000 --token-file job.token\n\n"
+                   "The server provides the job's configuration; a worker whose flags contradict it\n"
+                   "is refused.\n");
   line.add({.name = "server",
             .value = &servers,
-            .help = "HOST:PORT of the job's server; of several, with commas, the first leads",
+            .help = "HOST:PORT of the job's server; for several servers a list, the leader first: A:1,B:2",
             .group = "Connection",
             .required = true});
   line.add({.name = "rank",
             .value = &options.rank,
             .limits = config::WholeRange{0, 4095},
-            .help = "Which worker to be, from 0 (default: the first place that is free)",
+            .help = "Rank of this worker, from 0 (default: the lowest free rank)",
             .group = "Connection"});
   line.add({.name = "connect-timeout",
             .value = &options.connect_timeout,
             .limits = config::NumberRange{0.1, 1e6},
-            .help = "Seconds to wait for servers that are still starting",
+            .help = "Seconds to wait for servers to start",
             .group = "Connection"});
   line.add(config, config::kWork);
   line.add({.name = "save",
             .value = &options.save,
-            .help = "File that takes the weights this worker ends with (.safetensors or .pt)"});
-  line.add(
-      {.name = "slow-down",
-       .value = &options.slow_down,
-       .limits = config::NumberRange{1, 1000},
-       .help =
-           "Take so many times as long for every step, to try a strategy (default: as --slow-worker of the "
-           "configuration has it, or 1)"});
+            .help = "File for this worker's final weights (.safetensors or .pt)"});
+  line.add({.name = "slow-down",
+            .value = &options.slow_down,
+            .limits = config::NumberRange{1, 1000},
+            .help =
+                "Factor on the duration of every step, to test a strategy (default: from the configuration's "
+                "slow-worker, or 1)"});
   line.add({.name = "json", .value = &json, .help = "Print the result as one JSON object"});
   if (!line.parse(arguments)) return kSuccess;
   config.validate_model();

@@ -4,8 +4,8 @@
 
 namespace capstan::cli {
 
-// Runs one worker of a job to its end, with this process's signals, and prints what it did. Returns the exit
-// code. The token comes from the configuration's file or the environment.
+// Runs one worker to its end, handles signals, and prints the result. Returns the exit code. The token comes
+// from the configuration's token file or the environment.
 int run_worker(job::WorkOptions options, bool json);
 
 }  // namespace capstan::cli

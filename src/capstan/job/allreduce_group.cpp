@@ -13,7 +13,7 @@ namespace capstan::job {
 namespace {
 
 constexpr auto kExitTimeout = std::chrono::seconds(5);
-constexpr auto kCauseTimeout = std::chrono::seconds(1);
+constexpr auto kCauseTimeout = std::chrono::seconds(1);  // to find the process that broke the connection
 
 training::GroupMember part_of(training::AllreduceGroup& group, const config::JobConfig& config,
                               std::uint32_t rank) {
@@ -34,15 +34,15 @@ std::vector<launch::ProcessGroup::Member> followers(const PreparedJob& job, cons
   return members;
 }
 
-// Throws for a process that is lost, or has been given wrong input.
+// Throws if a process is lost or reports wrong input.
 void check(const std::optional<launch::ProcessGroup::Lost>& lost) {
   if (!lost) return;
   const auto words = without_name(lost->last_log_line);
   if (lost->exit.code == kWrongUsage) throw UserError(words);
   auto how = lost->was_stopped ? "it was stopped" : lost->exit.text();
-  if (lost->exit.signal == 0 && !words.empty()) how += ", it said: " + words;
-  throw Failure(
-      kLost, fmt::format("worker {} is lost ({}): training cannot go on without it", lost->index + 1, how));
+  if (lost->exit.signal == 0 && !words.empty()) how += ", last log line: " + words;
+  throw Failure(kLost, fmt::format("worker {} is lost ({}): training cannot continue without it",
+                                   lost->index + 1, how));
 }
 
 }  // namespace
@@ -52,11 +52,12 @@ TrainResult train_allreduce(PreparedJob& job, Environment environment, RunRecord
   const auto host = client::parse_address(job.config.listen).host;
   bool met = false;
   std::unique_ptr<training::AllreduceGroup> group;
-  launch::ProcessGroup processes;  // ends before the group, which waits for what they have under way
+  launch::ProcessGroup
+      processes;  // destroyed before the group, whose destructor waits for pending operations
   const auto look = [&] {
     check(processes.find_lost());
     const auto requests = environment.stop.requests();
-    if (requests > 0 && !met) throw Failure(kInterrupted, "interrupted before all workers had come");
+    if (requests > 0 && !met) throw Failure(kInterrupted, "interrupted before all workers had joined");
     if (requests > 1)
       throw Failure(kInterrupted, "interrupted; the workers did not end their step and were killed");
   };

@@ -10,12 +10,12 @@
 
 namespace capstan::job {
 
-// Trains by allreduce: this process is rank 0 and starts the others; no server has a part in a step. Throws
-// Failure where one of them is lost.
+// Trains by allreduce, without servers: this process is rank 0 and starts the other ranks. Throws Failure if
+// one of them is lost.
 TrainResult train_allreduce(PreparedJob& job, Environment environment, RunRecord& record,
                             const RunOptions& options);
 
-// Is rank `rank` of the group that rank 0 has opened at `address`, until the training has ended.
+// Runs rank `rank` of the group that rank 0 has opened at `address`, until training ends.
 void follow_allreduce(const PreparedJob& job, const std::string& address, std::uint32_t rank);
 
 }  // namespace capstan::job

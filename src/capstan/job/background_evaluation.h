@@ -14,29 +14,29 @@
 
 namespace capstan::job {
 
-// Evaluates flat weights and buffers on the test set; nothing where `cancel` was set on the way. Called on a
-// thread of its own. Throws UserError where images cannot be read.
+// Evaluates flat weights and buffers on the test set; none if `cancel` is set meanwhile. Called on a separate
+// thread. Throws UserError if images cannot be read.
 using Evaluate = std::function<std::optional<training::Evaluation>(
     std::vector<float> weights, std::vector<float> buffers, const std::atomic<bool>& cancel)>;
 
-// Evaluates one version at a time while its owner goes on. Use from one thread.
+// Evaluates one version at a time on a background thread. Use from one thread.
 class BackgroundEvaluation {
  public:
   struct Outcome {
     Version version;
     double seconds = 0;  // of training until that version
     std::optional<training::Evaluation> test;
-    std::string error;  // why there is none; empty where it was cancelled
+    std::string error;  // why `test` is none; empty if cancelled
   };
 
   explicit BackgroundEvaluation(Evaluate evaluate);
-  // Cancels what runs, and waits for it.
+  // Cancels a running evaluation and waits for its end.
   ~BackgroundEvaluation();
 
   bool busy() const { return running_.valid(); }
-  // Not while it is busy.
+  // Only if not busy().
   void start(Version version, double seconds, std::vector<float> weights, std::vector<float> buffers);
-  // The outcome, once it is there; waits for it at most so long.
+  // The outcome, once; waits up to `most` for it.
   std::optional<Outcome> poll(Duration most = {});
   void cancel() { cancel_ = true; }
 

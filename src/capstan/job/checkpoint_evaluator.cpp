@@ -67,7 +67,7 @@ CheckpointEvaluator::CheckpointEvaluator(Options options, Evaluate evaluate, Env
   if (!record_) throw UserError(fmt::format("cannot write {}", (options_.run / kRecord).string()));
 }
 
-// Two evaluators of one run would do everything twice. A file system without locks has to do without.
+// Two evaluators of one run would duplicate all work. On a file system without locks this is not detected.
 void CheckpointEvaluator::lock_record() {
   const auto file = options_.run / kRecord;
   lock_.reset(::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
@@ -76,7 +76,7 @@ void CheckpointEvaluator::lock_record() {
     throw UserError(fmt::format("{} is being evaluated by another process", options_.run.string()));
 }
 
-// What was evaluated before this process is not done again.
+// Checkpoints that an earlier process has evaluated are skipped.
 void CheckpointEvaluator::read_record() {
   std::ifstream in(options_.run / kRecord);
   for (std::string line; std::getline(in, line);) {
@@ -88,7 +88,7 @@ void CheckpointEvaluator::read_record() {
   best_ = find_best();
 }
 
-// Of those evaluated that are still there: a run that went back has left some of them.
+// Among checkpoints that still exist: a run resumed from an older checkpoint discards the newer ones.
 std::optional<CheckpointEvaluation> CheckpointEvaluator::find_best() const {
   std::optional<CheckpointEvaluation> best;
   for (const auto& line : results_) {
@@ -101,8 +101,8 @@ std::optional<CheckpointEvaluation> CheckpointEvaluator::find_best() const {
 void CheckpointEvaluator::run() {
   FolderWatch watch({options_.run, options_.run / "checkpoints"});
   while (environment_.stop.requests() == 0) {
-    const bool finished =
-        checkpoint::is_finished(options_.run);  // before the look: what came earlier is seen
+    // Read first: every checkpoint written before the end of the run is then found below.
+    const bool finished = checkpoint::is_finished(options_.run);
     const bool any = evaluate_new();
     if (options_.once && !any && evaluated_.empty())
       throw UserError(fmt::format("{} has no checkpoint yet", options_.run.string()));
@@ -111,7 +111,7 @@ void CheckpointEvaluator::run() {
   }
 }
 
-// True where there was something to do.
+// True if there was a new checkpoint.
 bool CheckpointEvaluator::evaluate_new() {
   bool any = false;
   for (const auto& entry : checkpoint::list(options_.run)) {
@@ -124,7 +124,7 @@ bool CheckpointEvaluator::evaluate_new() {
       evaluate(entry, id);
     } catch (const UserError& error) {
       if (options_.once) throw;
-      // It may have been removed to make room while it was read: then there is nothing to say.
+      // No message for a checkpoint that the run has removed meanwhile.
       if (fs::exists(entry.folder / checkpoint::kManifestFile))
         environment_.events.message(fmt::format("capstan: {}", error.what()));
     }
@@ -136,7 +136,7 @@ void CheckpointEvaluator::evaluate(const checkpoint::Entry& entry, const std::st
   const auto manifest = checkpoint::read_manifest(entry.folder);
   if (const auto difference = options_.layout.difference(FlatLayout(manifest.parameters));
       !difference.empty())
-    throw Failure(kWrongUsage, fmt::format("{} is of another network than {}: {}", entry.folder.string(),
+    throw Failure(kWrongUsage, fmt::format("{} does not match network {}: {}", entry.folder.string(),
                                            options_.network, difference));
   const checkpoint::NamedArray array[] = {{"weights", weights_}};
   checkpoint::load(entry.folder, manifest, {0, options_.layout.size()}, array);

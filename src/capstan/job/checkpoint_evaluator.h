@@ -22,36 +22,36 @@ struct CheckpointEvaluation {
   std::uint64_t step = 0;
   double epoch = 0;
   training::Evaluation test;
-  double seconds = 0;      // that the evaluation took
-  std::string checkpoint;  // its folder's name
-  std::string id;          // tells it from another of the same step
+  double seconds = 0;      // duration of the evaluation
+  std::string checkpoint;  // name of its folder
+  std::string id;          // distinguishes checkpoints of the same step
 
   Json json() const;
-  // Nothing where the line is of another kind.
+  // None for a line of another kind.
   static std::optional<CheckpointEvaluation> parse(const std::string& line);
 };
 
-// Evaluates the checkpoints of one run as they come, writes a line of evaluations.jsonl for each, and links
+// Evaluates the checkpoints of one run as they appear, writes a line of evaluations.jsonl for each, and links
 // the best. Use from one thread.
 class CheckpointEvaluator {
  public:
   struct Options {
     std::filesystem::path run;
-    std::string network;  // its name, for messages
-    FlatLayout layout;    // of its parameters
+    std::string network;  // name, for messages
+    FlatLayout layout;    // of the parameters
     FlatLayout buffer_layout;
     std::uint64_t every = 0;   // only steps that are multiples of it; 0: all
-    double poll_interval = 1;  // seconds after which to look where the file system tells of no change
-    bool once = false;         // what is there, then end
+    double poll_interval = 1;  // seconds between checks on file systems without change notification
+    bool once = false;         // evaluate the existing checkpoints, then end
   };
-  // Evaluates flat weights and buffers; empty buffers are as they were.
+  // Evaluates flat weights and buffers; empty buffers leave the model's own unchanged.
   using Evaluate =
       std::function<training::Evaluation(std::span<const float> weights, std::span<const float> buffers)>;
 
-  // Throws UserError where another process evaluates this run, or nothing can be written there.
+  // Throws UserError if another process evaluates this run, or the run folder is not writable.
   CheckpointEvaluator(Options options, Evaluate evaluate, Environment environment);
 
-  // Until the run is finished and all is evaluated, or the user asks to end.
+  // Returns when the run is finished and every checkpoint is evaluated, or on a stop request.
   void run();
 
   std::size_t evaluations() const { return evaluated_.size(); }
@@ -69,7 +69,7 @@ class CheckpointEvaluator {
   const Evaluate evaluate_;
   Environment environment_;
   std::vector<float> weights_;
-  std::set<std::string> evaluated_;  // by their identities
+  std::set<std::string> evaluated_;  // identities of checkpoints
   std::vector<CheckpointEvaluation> results_;
   std::optional<CheckpointEvaluation> best_;
   UniqueFd lock_;

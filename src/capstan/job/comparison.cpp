@@ -26,7 +26,7 @@ using Json = nlohmann::ordered_json;
 constexpr auto kLookInterval = std::chrono::milliseconds(100);
 constexpr auto kExitTimeout = std::chrono::seconds(30);
 
-// Globs may hold anything, and differ in nothing but that.
+// Names of groups are globs: replaced characters may make two strategies equal, so the index is added.
 std::string folder_name(std::string strategy, std::size_t index) {
   const bool has_groups = strategy.find('=') != std::string::npos;
   const auto fits = [](char c) {
@@ -36,11 +36,11 @@ std::string folder_name(std::string strategy, std::size_t index) {
   return has_groups ? fmt::format("{}-{}", index + 1, strategy) : strategy;
 }
 
-// The result, or what the run says went wrong.
+// The run's result or error.
 Json result_of(const TrainingOutcome& outcome) {
   auto result = Json::parse(outcome.output, nullptr, false);
   if (result.is_object()) return result;
-  return {{"ok", false}, {"error", fmt::format("it ended without a result ({})", outcome.end)}};
+  return {{"ok", false}, {"error", fmt::format("ended without a result ({})", outcome.end)}};
 }
 
 std::vector<std::string> with(std::vector<std::string> flags, std::vector<std::string> more) {
@@ -56,13 +56,13 @@ std::string setting(const std::string& toml, const std::string& key) {
   return toml.substr(begin, toml.find('\'', begin) - begin);
 }
 
-// Wrong flags end here, before anything has run. Returns the job's name.
+// Detects wrong flags before the first run. Returns the job's name.
 std::string rehearse(const ComparisonOptions& options, const RunTraining& run, StopToken& stop) {
   std::string name;
   for (const auto& strategy : options.strategies) {
     const auto outcome = run(with(options.train_flags, {"--strategy=" + strategy, "--dry-run"}), true);
     const auto result = result_of(outcome);
-    if (stop.requests() > 0) throw Failure(kInterrupted, "interrupted before anything has run");
+    if (stop.requests() > 0) throw Failure(kInterrupted, "interrupted before the first run");
     if (!result.value("ok", false)) {
       const auto error = result.value("error", std::string("capstan train does not start"));
       if (outcome.code == kWrongUsage) throw UserError(error);
@@ -74,7 +74,7 @@ std::string rehearse(const ComparisonOptions& options, const RunTraining& run, S
   return name;
 }
 
-// A JSON number; what is not finite is null there.
+// A JSON number; 0 for null, which stands for a number that is not finite.
 double number(const Json& json, const char* key) {
   const auto found = json.find(key);
   return found != json.end() && found->is_number() ? found->get<double>() : 0;
@@ -87,8 +87,8 @@ report::Run run_one(const std::string& strategy, const std::filesystem::path& fo
   run.run_dir = folder.string();
   const auto result = result_of(
       train(with(options.train_flags, {"--strategy=" + strategy, "--train-dir=" + run.run_dir}), false));
-  run.has_result = result.contains("test_accuracy");  // also where it was interrupted
-  if (!run.has_result) run.problem = "failed: " + result.value("error", std::string("without a reason"));
+  run.has_result = result.contains("test_accuracy");  // an interrupted run has one too
+  if (!run.has_result) run.problem = "failed: " + result.value("error", std::string("no error message"));
   if (stop.requests() > 0) run.problem = "interrupted";
   run.seconds = number(result, "seconds");
   run.samples_per_second = number(result, "samples_per_second");
@@ -155,7 +155,7 @@ std::vector<std::string> split_strategies(const std::string& text) {
     for (std::string part; has_groups && std::getline(parts, part, ',');) {
       if (name.find(',') != std::string::npos && part.find('=') == std::string::npos)
         throw UserError(
-            fmt::format("--strategies {}: where one has groups, semicolons stand between them: "
+            fmt::format("--strategies {}: use semicolons between strategies if one has groups: "
                         "\"sync;default=sync,fc*=async\"",
                         text));
     }
@@ -179,7 +179,7 @@ RunTraining training_process(StopToken& stop) {
       (void)child.wait(SteadyClock::now() + std::chrono::milliseconds(5));
       if (stop.requests() > passed_on) {
         passed_on = stop.requests();
-        child.signal(SIGTERM);  // children ignore the terminal's own interrupt
+        child.signal(SIGTERM);  // children ignore SIGINT of the terminal
         if (!deadline) deadline = SteadyClock::now() + kExitTimeout;
       }
       if (deadline && SteadyClock::now() > *deadline) child.signal(SIGKILL);

@@ -5,7 +5,7 @@
 
 namespace capstan::job {
 
-// Which dataset a configuration asks for. Needs no libtorch, as `bench data` has none.
+// The dataset of a configuration. Needs no libtorch, because `bench data` is linked without it.
 data::DatasetOptions dataset_options(const config::JobConfig& config);
 
 }  // namespace capstan::job

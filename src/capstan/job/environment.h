@@ -7,20 +7,20 @@
 
 namespace capstan::job {
 
-// How often the user has asked a job to end: once means finish the step and save, twice means end at once.
+// Counts stop requests of the user: the first means finish the step and save, the second means end at once.
 // Not thread-safe.
 class StopToken {
  public:
   virtual ~StopToken() = default;
   virtual int requests() = 0;
-  // Readable when a request is there; -1 where the token has none, and is to be asked now and then.
+  // A descriptor that is readable after a request; -1: none, call requests() regularly.
   virtual int fd() const { return -1; }
 };
 
 using Now = std::function<TimePoint()>;
 
-// What a job needs of the program that runs it, which must outlive the job. A job neither prints nor reads
-// signals.
+// The interface from a job to the program that runs it. A job neither prints nor reads signals. Everything
+// here must outlive the job.
 struct Environment {
   Events& events;
   StopToken& stop;

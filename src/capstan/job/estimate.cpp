@@ -29,7 +29,7 @@ Estimate estimate(const config::JobConfig& config, std::uint64_t model) {
     return {0, 2 * model + state, 2 * model * others};
   }
   const auto spec = config.strategy_spec();
-  // On one host workers may read the weights in the server's memory; with local steps each has its own, too.
+  // On one host workers may read the weights in the server's memory; with local steps each also has a copy.
   const bool in_place = spec.workers_idle_during_update() && config.transport != "ucx";
   const bool local = spec.first->local_steps().uses_local_steps();
   const optimizer::Optimizer own(config.optimizer.options(), {});
@@ -50,15 +50,15 @@ std::string DryRun::json() const {
 
 std::string DryRun::text() const {
   const auto megabytes = [](std::uint64_t b) { return static_cast<double>(b) / 1e6; };
-  auto out = fmt::format("{}\n# {} parameters, {} training and {} test samples\n# {} updates, {} an epoch\n",
+  auto out = fmt::format("{}\n# {} parameters, {} training and {} test samples\n# {} updates, {} per epoch\n",
                          config.to_toml(), parameters, training_samples, test_samples, budget.total,
                          budget.per_epoch);
   if (config.has_servers())
     out += fmt::format("# weights and optimizer state: {:.1f} MB over {}\n", megabytes(bytes.servers),
                        counted(config.servers, "server"));
-  out +=
-      fmt::format("# a worker's gradient, and what it has of its own: {:.1f} MB\n", megabytes(bytes.worker));
-  if (!config.is_single()) out += fmt::format("# moved: {:.1f} MB an update\n", megabytes(bytes.update));
+  out += fmt::format("# gradient and own copies of each worker: {:.1f} MB\n", megabytes(bytes.worker));
+  if (!config.is_single())
+    out += fmt::format("# transferred: {:.1f} MB per update\n", megabytes(bytes.update));
   return out;
 }
 

@@ -10,20 +10,20 @@
 
 namespace capstan::job {
 
-// Names of the arrays kept beside the weights: by the servers or, without servers, by the workers.
+// Names of the arrays of optimizer state, kept by the servers or, without servers, by the workers.
 std::vector<std::string> state_names(const config::JobConfig& config);
 
-// Bytes that a job needs, and moves. A value.
+// Memory and traffic of a job, in bytes. A value.
 struct Estimate {
   std::uint64_t servers = 0;  // weights and optimizer state, over all servers
-  std::uint64_t worker = 0;   // gradient, and what a worker has of weights and optimizer state
+  std::uint64_t worker = 0;   // gradient, and a worker's own copies of weights and optimizer state
   std::uint64_t update = 0;   // pushed and pulled for one update
 };
 
 // `model` is the size of the weights in bytes.
 Estimate estimate(const config::JobConfig& config, std::uint64_t model);
 
-// What `train --dry-run` says: a job, and what it would take. A value.
+// The output of `train --dry-run`: a job and its estimated cost. A value.
 struct DryRun {
   config::JobConfig config;
   std::uint64_t parameters = 0;

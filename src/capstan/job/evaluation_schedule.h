@@ -9,7 +9,7 @@
 
 namespace capstan::job {
 
-// How good the weights of a version are, and when the run had reached it. A value.
+// The evaluation of one version, and when the run reached it. A value.
 struct EvaluationRecord {
   Version version;
   double epoch = 0;    // passes over the training set
@@ -21,16 +21,17 @@ struct EvaluationRecord {
   std::string text() const;
 };
 
-// Which versions of a run are evaluated: the end of each epoch, and the end of the run. A value.
+// The versions of a run to evaluate: the end of each epoch, and the end of the run. A value.
 class EvaluationSchedule {
  public:
   explicit EvaluationSchedule(StepBudget budget);
 
-  // The next version to evaluate after `evaluated`; none where only the end of the run is left, which is
-  // evaluated with whatever the run has reached.
+  // The next version to evaluate after `evaluated`; none if only the end of the run is left, whose version is
+  // not known in advance.
   std::optional<Version> next(Version evaluated) const;
 
-  // Servers have gone on to `now` since they made `version`: the updates in between count as evenly spread.
+  // The training time at `version`, if the servers have reached `now` after `seconds`: updates are assumed to
+  // be evenly spaced.
   double seconds_at(Version version, Version now, double seconds) const;
 
   EvaluationRecord record(Version version, double seconds, const training::Evaluation& test) const;

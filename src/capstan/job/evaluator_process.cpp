@@ -8,7 +8,7 @@ namespace capstan::job {
 namespace {
 
 constexpr auto kLookInterval = std::chrono::milliseconds(100);
-constexpr auto kNoticeDelay = std::chrono::seconds(1);  // after which the user hears what is waited for
+constexpr auto kNoticeDelay = std::chrono::seconds(1);  // before the user is told about the wait
 
 }  // namespace
 
@@ -39,11 +39,11 @@ void EvaluatorProcess::finish() {
     exit = child_->wait(SteadyClock::now() + kLookInterval);
     look();
     if (exit || told || environment_.now() - begin <= kNoticeDelay) continue;
-    environment_.events.message("waiting for the evaluator (Ctrl-C to leave it)");
+    environment_.events.message("waiting for the evaluator (Ctrl-C to stop waiting)");
     told = true;
   }
   if (exit && exit->code != 0)
-    environment_.events.message(fmt::format("the evaluator ended badly ({})", exit->text()));
+    environment_.events.message(fmt::format("the evaluator failed ({}); see evaluator.log", exit->text()));
 }
 
 }  // namespace capstan::job

@@ -8,14 +8,14 @@
 
 namespace capstan::job {
 
-// `capstan eval` beside a job, where it is asked for. Not thread-safe.
+// `capstan eval` beside a job, if requested. Not thread-safe.
 class EvaluatorProcess {
  public:
   EvaluatorProcess(bool wanted, const std::filesystem::path& run, Environment environment);
 
-  // Passes on what it has said since the last call.
+  // Reports the lines that it has logged since the last call.
   void look();
-  // Waits until it has evaluated the last checkpoint, or the user asks to end once more.
+  // Waits until it has evaluated the last checkpoint, or for one more stop request.
   void finish();
 
  private:

@@ -7,13 +7,13 @@
 
 namespace capstan::job {
 
-// How a job reports to the program that runs it. Called on the thread that runs the job.
+// Receives a job's reports. Called on the thread that runs the job.
 class Events {
  public:
   virtual ~Events() = default;
-  // One line for people.
+  // One line for the user.
   virtual void message(const std::string& line) = 0;
-  // Where the job stands, as often as its progress interval says.
+  // Called once per progress interval.
   virtual void progress(const Progress& progress) = 0;
   virtual void evaluated(const EvaluationRecord& record) = 0;
 };

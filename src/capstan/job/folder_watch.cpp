@@ -11,7 +11,7 @@ FolderWatch::FolderWatch(std::vector<std::filesystem::path> folders)
   watch();
 }
 
-// Again before each wait: a folder that was not there may be now. What is watched already stays so.
+// Called before each wait: a folder may have been created meanwhile. Watching a folder twice has no effect.
 void FolderWatch::watch() {
   if (!inotify_) return;
   for (const auto& folder : folders_)

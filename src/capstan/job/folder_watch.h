@@ -8,13 +8,13 @@
 
 namespace capstan::job {
 
-// Waits for something to change in folders: at once where the kernel tells (inotify), else when the time is
-// over, since network file systems tell nothing. Folders may appear later. Not thread-safe.
+// Waits for changes in folders, with inotify; network file systems send no notifications, so each wait has a
+// time limit. Folders may be created later. Not thread-safe.
 class FolderWatch {
  public:
   explicit FolderWatch(std::vector<std::filesystem::path> folders);
 
-  // Returns when something changed, when `wake` is readable, or after `most`.
+  // Returns after a change, when `wake` is readable, or after `most`.
   void wait(int wake, Duration most);
 
  private:

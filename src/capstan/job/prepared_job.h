@@ -9,13 +9,14 @@
 
 namespace capstan::job {
 
-// A job that can begin: its configuration is checked, its data are loaded, and what it resumes from fits.
+// A job that is ready to start: its configuration is valid, its data are loaded, and the checkpoint to resume
+// from matches.
 struct PreparedJob {
   config::JobConfig config;
   Task task;
   std::optional<checkpoint::Found> resume;
   StepBudget budget;
-  bool same_run = false;  // it goes on in the folder of the run that it resumes
+  bool same_run = false;  // it continues in the folder of the run that it resumes
 };
 
 }  // namespace capstan::job

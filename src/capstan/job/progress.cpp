@@ -51,7 +51,7 @@ std::uint64_t ProgressCounter::done(const wire::StatusReport& status) const {
 
 Progress ProgressCounter::take(const wire::StatusReport& status, TimePoint now) {
   last_ = now;
-  // Updates take the time up to the last of them; steps between two updates are under way all the time.
+  // For updates, the time up to the last one; local steps are made all the time.
   const double took = local_steps_ ? seconds(now - begin_) : status.seconds;
   return {status, now, start_, done(status), total_, took, mean_loss(status)};
 }

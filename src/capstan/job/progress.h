@@ -9,21 +9,21 @@
 
 namespace capstan::job {
 
-// Where a job stands. A value.
+// The progress of a job. A value.
 struct Progress {
   wire::StatusReport status;
-  TimePoint at;                                  // when it was so
-  std::uint64_t start = 0, done = 0, total = 0;  // updates or, where those are rare, a worker's steps
-  double seconds = 0;                            // that this run has taken for done - start of them
-  std::optional<double> loss;                    // mean over the live workers that have computed something
+  TimePoint at;                                  // time of `status`
+  std::uint64_t start = 0, done = 0, total = 0;  // updates or, with local steps, a worker's steps
+  double seconds = 0;                            // that done - start of them took
+  std::optional<double> loss;                    // mean over the live workers that have made a step
 
-  // Of the whole job, 0 … 1.
+  // Completed part of the whole job, 0 … 1.
   double part() const;
-  // Seconds until the end; none before anything is done.
+  // Estimated seconds until the end; none before the first update.
   std::optional<double> seconds_left() const;
 };
 
-// Makes progress of status reports, and says when the next is due. Not thread-safe.
+// Computes progress from status reports, and decides when the next report is due. Not thread-safe.
 class ProgressCounter {
  public:
   // `local_steps`: count a worker's own steps instead of updates. `interval` in seconds.

@@ -20,17 +20,17 @@ std::string Ranks::master() const {
 
 void Ranks::apply_to(config::JobConfig& config) const {
   if (!rank) {
-    if (world_size > 0) throw UserError("--world-size says nothing without --rank: give both, or --workers");
+    if (world_size > 0) throw UserError("--world-size needs --rank: pass both, or use --workers");
     return;
   }
   if (world_size < 2) throw UserError("--rank needs --world-size of at least 2: one server and one worker");
   if (*rank >= world_size)
-    throw UserError(fmt::format("--rank {} is outside --world-size {}: ranks go from 0 to {}", *rank,
-                                world_size, world_size - 1));
+    throw UserError(fmt::format("--rank {} is outside --world-size {}: ranks are 0 to {}", *rank, world_size,
+                                world_size - 1));
   if (config.servers != 1)
-    throw UserError("--rank starts jobs of one server: use capstan serve and capstan work for more");
+    throw UserError("--rank supports one server: for more, use capstan serve and capstan work");
   if (!config.has_servers())
-    throw UserError(fmt::format("--rank starts a server and workers, and strategy {} has none: leave one out",
+    throw UserError(fmt::format("--rank needs a server, and strategy {} has none: omit --rank or --strategy",
                                 config.strategy));
   config.workers = world_size - 1;
   config.given.insert("workers");

@@ -9,10 +9,10 @@
 
 namespace capstan::job {
 
-// The place of a process in a job whose processes are started one by one, on one host or many: rank 0 runs
-// the server and leaves the run folder, every other rank is a worker. A value.
+// The rank of a process in a job whose processes the user starts, on one host or several: rank 0 runs the
+// server and writes the run folder, every other rank is a worker. A value.
 struct Ranks {
-  std::optional<std::uint32_t> rank;  // none: the job is not started by ranks
+  std::optional<std::uint32_t> rank;  // none: the job starts its own processes
   std::uint32_t world_size = 0;       // processes of the job
   std::string master_addr = "127.0.0.1";
   std::uint16_t master_port = 29500;
@@ -21,8 +21,7 @@ struct Ranks {
   bool is_worker() const { return rank && *rank > 0; }
   std::uint32_t worker() const { return *rank - 1; }
 
-  // Checks the place, and makes the job that of the ranks: so many workers, and where rank 0 listens. Throws
-  // UserError.
+  // Checks the rank, and sets the job's number of workers and listen address from it. Throws UserError.
   void apply_to(config::JobConfig& config) const;
 };
 

@@ -10,7 +10,7 @@
 namespace capstan::job {
 namespace {
 
-constexpr std::size_t kMostListed = 12;  // workers, in a summary for people
+constexpr std::size_t kMostListed = 12;  // workers in a summary
 
 double megabytes(std::uint64_t bytes) {
   return static_cast<double>(bytes) / 1e6;
@@ -34,7 +34,7 @@ std::string staleness_text(const TrainResult& r) {
   return out + "\n";
 }
 
-// What a job of several workers has to say besides.
+// The part of the summary for jobs with several workers.
 std::string workers_text(const TrainResult& r) {
   const auto& c = r.config;
   const bool servers = c.has_servers();
@@ -43,15 +43,14 @@ std::string workers_text(const TrainResult& r) {
       "{}, {}{}{}: workers computed {:.0f} % of the time\n", c.strategy, counted(c.workers, "worker"),
       servers ? ", " + counted(c.servers, "server") : " without a server",
       r.transport == "auto" ? "" : " over " + r.transport, busy > 0 ? 100 * r.times.compute / busy : 0);
-  out += fmt::format("a worker waited {:.1f} s for the others{}, {:.1f} s for data\n", r.times.communication,
-                     servers ? " and the server" : "", r.times.data);
-  out += servers ? fmt::format("{:.1f} MB pushed, {:.1f} MB pulled (as if sent, where memory is shared)\n",
+  out += fmt::format("mean wait per worker: {:.1f} s for other workers{}, {:.1f} s for data\n",
+                     r.times.communication, servers ? " and servers" : "", r.times.data);
+  out += servers ? fmt::format("{:.1f} MB pushed, {:.1f} MB pulled (shared memory is counted as if sent)\n",
                                megabytes(r.bytes_pushed), megabytes(r.bytes_pulled))
                  : fmt::format("{:.1f} MB sent from worker to worker\n", megabytes(r.bytes_pushed));
   if (r.pushes.staleness_max > 0) out += staleness_text(r);
   if (r.pushes.dropped > 0) out += fmt::format("{} pushes dropped\n", r.pushes.dropped);
-  if (r.lost_workers > 0)
-    out += fmt::format("{} of {} workers were lost on the way\n", r.lost_workers, c.workers);
+  if (r.lost_workers > 0) out += fmt::format("{} of {} workers were lost\n", r.lost_workers, c.workers);
   return out;
 }
 
@@ -118,10 +117,10 @@ std::string TrainResult::json() const {
 std::string TrainResult::summary() const {
   auto out = fmt::format("{} on {}: test accuracy {:.2f} %, test loss {:.4f}, train loss {:.4f}\n",
                          config.network, config.dataset, 100 * test.accuracy, test.loss, train_loss);
-  out += fmt::format("{} updates ({:.1f} epochs){} in {:.1f} s: {:.0f} samples/s\n", reached.steps,
-                     reached.epochs,
-                     resumed_from > 0 ? fmt::format(", {} of them now,", reached.steps - resumed_from) : "",
-                     reached.seconds, reached.samples_per_second);
+  out += fmt::format(
+      "{} updates ({:.1f} epochs){} in {:.1f} s: {:.0f} samples/s\n", reached.steps, reached.epochs,
+      resumed_from > 0 ? fmt::format(", {} since the resume,", reached.steps - resumed_from) : "",
+      reached.seconds, reached.samples_per_second);
   if (!config.is_single()) out += workers_text(*this);
   return out + fmt::format("{}/weights.safetensors\n", run_dir);
 }

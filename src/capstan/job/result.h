@@ -11,16 +11,16 @@
 
 namespace capstan::job {
 
-// What a training run has reached. A value.
+// The result of a training run. A value.
 struct TrainResult {
-  // Applied updates, and the passes over the training set that they are; both from the run's first begin.
+  // Updates and the corresponding epochs since the start of the first run, before any resume.
   struct Reached {
     std::uint64_t steps = 0;
     double epochs = 0;
-    double seconds = 0;  // since the start or the resume
+    double seconds = 0;  // since the start or the last resume
     double samples_per_second = 0;
   };
-  // Seconds of one worker, mean over all of them.
+  // Seconds per worker, mean over all workers.
   struct WorkerTimes {
     double compute = 0, communication = 0, data = 0;
   };
@@ -40,19 +40,19 @@ struct TrainResult {
   Pushes pushes;
   std::uint64_t lost_workers = 0;
   std::vector<wire::WorkerRow> rows;  // by rank
-  std::uint64_t resumed_from = 0;     // version of the checkpoint it began with; 0 for none
+  std::uint64_t resumed_from = 0;     // version of the checkpoint; 0 for none
   std::uint64_t checkpoint = 0;       // version of the newest checkpoint; 0 for none
   std::string run_dir;
-  bool interrupted = false;  // before it had made all its updates
-  std::string problem;       // what went wrong although there is a result; empty where nothing did
+  bool interrupted = false;  // before all updates were made
+  std::string problem;       // what failed although there is a result; empty if nothing did
 
-  // Takes over what the servers counted.
+  // Copies the servers' counts.
   void take(const wire::StatusReport& status, std::uint64_t training_samples);
-  // Adds what was trained before the checkpoint.
+  // Adds the training before the checkpoint.
   void resumed(const checkpoint::Manifest& from, std::uint64_t training_samples);
 
   std::string json() const;     // of `train --json`, one line
-  std::string summary() const;  // for people
+  std::string summary() const;  // for the user
 };
 
 }  // namespace capstan::job

@@ -26,7 +26,7 @@ std::string shown(const std::string& value) {
   return value.empty() ? "none" : value;
 }
 
-// What makes a run another job than the one asked for; none where its configuration cannot be read.
+// The fields that make a run another job; none if its configuration cannot be read.
 std::optional<std::vector<Difference>> obstacles(const fs::path& run, const config::JobConfig& config) {
   try {
     auto list = config::differences(config::load(run / kConfiguration), config);
@@ -37,7 +37,7 @@ std::optional<std::vector<Difference>> obstacles(const fs::path& run, const conf
   }
 }
 
-// Runs that have checkpoints, the one that was begun last first.
+// Runs that have checkpoints, the newest first.
 std::vector<fs::path> resumable(const fs::path& runs) {
   std::vector<fs::path> found;
   std::error_code error;
@@ -94,7 +94,7 @@ std::vector<std::string> changes(const fs::path& run, const config::JobConfig& n
 bool has_made_an_update(const fs::path& run) {
   if (!checkpoint::list(run).empty()) return true;
   if (!fs::exists(run / "weights.safetensors")) return false;
-  // Weights of a run that was ended before its first update are those it began with.
+  // A run that ended before its first update has saved its initial weights.
   std::ifstream metrics(run / "metrics.jsonl");
   for (std::string line; std::getline(metrics, line);)
     if (line.find("\"steps\":0,") != std::string::npos) return false;
@@ -114,7 +114,7 @@ std::optional<Resumed> find_resume(const config::JobConfig& config, std::vector<
   if (complaints.empty())
     throw UserError(
         fmt::format("--resume {}: neither a checkpoint nor the folder of a run that has one", config.resume));
-  throw UserError(fmt::format("--resume {}: no checkpoint of {} is good: {}", config.resume, path.string(),
+  throw UserError(fmt::format("--resume {}: no valid checkpoint in {}: {}", config.resume, path.string(),
                               fmt::join(complaints, "; ")));
 }
 

@@ -13,17 +13,17 @@ namespace capstan::job {
 
 inline constexpr const char* kConfiguration = "config.toml";  // in a run's folder
 
-// What a run writes into its folder besides weights and checkpoints: config.toml, versions.json and a line of
+// Writes a run's folder, except checkpoints: config.toml, versions.json, weights.safetensors, and a line of
 // metrics.jsonl for each event. Not thread-safe.
 class RunRecord {
  public:
   explicit RunRecord(metrics::RunFolder folder);
 
   const std::filesystem::path& path() const { return folder_.path(); }
-  // Throws UserError where it cannot be written. A configuration of the same run that reads otherwise is kept
-  // as config.1.toml, the one after it as config.2.toml, and so on.
+  // Throws UserError if it cannot be written. A different earlier configuration of the same run is renamed to
+  // config.1.toml, the next to config.2.toml, and so on.
   void write_configuration(const std::string& toml);
-  // weights.safetensors. Throws UserError where it cannot be written.
+  // Throws UserError if the file cannot be written.
   void write_weights(const FlatLayout& layout, std::span<const float> weights,
                      const FlatLayout& buffer_layout, std::span<const float> buffers);
   void write_versions(const std::string& json) { folder_.write("versions.json", json); }

@@ -20,10 +20,9 @@ namespace {
 using Outcome = server::Server::Outcome;
 
 constexpr auto kLookInterval = std::chrono::milliseconds(1000);
-constexpr auto kStepTimeout = std::chrono::seconds(3);
+constexpr auto kStepTimeout = std::chrono::seconds(3);  // for the current step, after a stop request
 
-// What workers train, and how a worker that was told otherwise is refused. Its text comes from the network:
-// one that makes no sense is refused as well.
+// A worker's text comes from the network: an invalid one is refused too.
 server::JobDescription description(const config::JobConfig& config) {
   auto text = config::job_text(config);
   return {text, [text](const std::string& members) -> std::string {
@@ -54,12 +53,12 @@ server::ServerOptions server_options(const ServeOptions& options) {
   return out;
 }
 
-// A run that is not resumed would set the checkpoints of the one before aside, and remove them.
+// A new run would set aside the existing checkpoints, and remove them later.
 void check_folder(const ServeOptions& options) {
   const auto& run = options.config.train_dir;
   if (!options.leader.empty() || options.resume || run.empty() || checkpoint::list(run).empty()) return;
   throw UserError(
-      fmt::format("{} has checkpoints of a run: choose another --train-dir, or --resume auto", run.string()));
+      fmt::format("{} already has checkpoints: use another --train-dir, or --resume auto", run.string()));
 }
 
 void check(Outcome outcome) {
@@ -67,17 +66,17 @@ void check(Outcome outcome) {
     case Outcome::kAllWorkersLost:
       throw Failure(kLost, "all workers are lost");
     case Outcome::kLeaderLost:
-      throw Failure(kLost, "the first server is lost");
+      throw Failure(kLost, "the leader is lost");
     case Outcome::kCheckpointUnreadable:
-      throw Failure(kFailed, "the checkpoint to begin from cannot be read");
+      throw Failure(kFailed, "cannot read the checkpoint to resume from");
     case Outcome::kFollowerLost:
-      throw Failure(kLost, "a server is lost, and its part of the weights with it");
+      throw Failure(kLost, "a follower is lost, with its range of the weights");
     default:
       return;
   }
 }
 
-// Runs a server's loop to the end of its job, or until the user has asked for it and waited.
+// Runs a server's loop until the job ends, by itself or after a stop request.
 class ServeLoop {
  public:
   ServeLoop(transport::EventLoop& loop, server::Server& server, Environment environment,
@@ -89,7 +88,7 @@ class ServeLoop {
     if (environment_.stop.fd() >= 0) loop_.unwatch(environment_.stop.fd());
   }
 
-  // True where the user asked to end.
+  // True after a stop request.
   bool run() {
     while (server_.outcome() == Outcome::kRunning && !is_over()) {
       loop_.run_once(SteadyClock::now() + kLookInterval);
@@ -108,13 +107,13 @@ class ServeLoop {
     server_.stop();
   }
 
-  // Workers have a while to finish their step; then what was reached is saved without them.
+  // After kStepTimeout the last version is saved without waiting for the workers.
   void dismiss_workers() {
     if (!std::exchange(dismissed_, true)) server_.dismiss_workers();
   }
 
-  // Writing takes as long as it takes, unless the user asks twice. Where no worker has begun, there is
-  // nothing to wait for.
+  // A checkpoint in progress is completed, unless the user sends a second request. Before training has
+  // started, there is nothing to wait for.
   bool is_over() const {
     if (!stopping_since_) return false;
     if (requests_ > 1) return true;
@@ -141,7 +140,7 @@ ServeResult serve(const ServeOptions& options, Environment environment,
   (void)client::parse_address(options.config.listen);
   transport::EventLoop loop;
   const auto connector = client::make_connector(choice);
-  std::unique_ptr<transport::Listeners> listeners;  // outlives the connections, which are the server's
+  std::unique_ptr<transport::Listeners> listeners;  // outlives the server, which owns the connections
   auto own = server_options(options);
   if (!options.leader.empty()) own.connect_to_leader = [&] { return connector(loop, options.leader); };
   server::Server server(loop, own, options.log);

@@ -16,32 +16,32 @@
 
 namespace capstan::job {
 
-// One server of a job.
+// Options of one server.
 struct ServeOptions {
   config::JobConfig config;
-  std::string leader;  // HOST:PORT of the first server; empty where this is it
+  std::string leader;  // HOST:PORT of the leader; empty: this server is the leader
   std::uint64_t total_steps = 0;
   std::uint64_t loss_window = 100;
   cluster::Token token;
   std::optional<checkpoint::Found> resume;
   std::shared_ptr<spdlog::logger> log;
-  // Called where the user asks twice to end. Ends the process: a disk that does not answer holds a thread
-  // that would be waited for.
+  // Called on the second stop request; must end the process, because a blocked disk write cannot be
+  // cancelled.
   std::function<void()> end_at_once;
 };
 
 struct ServeResult {
   wire::StatusReport status;
-  bool leads = true;
+  bool leads = true;  // this server is the leader
   bool interrupted = false;
 
   std::string json() const;  // of `serve --json`, one line
-  std::string text() const;  // for people
+  std::string text() const;  // for the user
 };
 
-// Serves until the workers have left, or the user asks to end: then workers finish their step, and what was
-// reached is saved. `listening` is told the address when workers can join. Throws UserError for options that
-// make no sense, Failure where all workers or a server are lost.
+// Serves until all workers have left. On a stop request, workers finish their step and the last version is
+// saved. Calls `listening` when workers can join. Throws UserError for invalid options, Failure if all
+// workers or a server are lost.
 ServeResult serve(const ServeOptions& options, Environment environment,
                   const std::function<void(const std::string& address)>& listening);
 

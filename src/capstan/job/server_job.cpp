@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "capstan/base/failure.h"
+#include "capstan/base/text.h"
 #include "capstan/client/connector.h"
 #include "capstan/client/observer.h"
 #include "capstan/job/evaluator_process.h"
@@ -21,7 +22,7 @@ std::string configuration(const std::filesystem::path& run) {
   return "--config=" + (run / kConfiguration).string();
 }
 
-// Every process is given the folder; only the first server looks at it.
+// Every server gets the run folder; only the leader uses it.
 std::vector<std::string> serve_arguments(const PreparedJob& job, const std::filesystem::path& run) {
   // With local steps the learning rate follows the workers' own steps.
   const bool local = job.config.strategy_spec().first->local_steps().uses_local_steps();
@@ -43,7 +44,7 @@ std::unique_ptr<client::Observer> observe(const launch::LocalJob& processes, con
   return std::move(*joined);
 }
 
-// Weights stay where the model's parameters are views of them until the next evaluation.
+// The model's parameters are views of the weights, so these are kept until the next evaluation.
 Evaluate evaluate_with(Task& task, unsigned loader_threads) {
   return [&task, loader_threads, kept = std::make_shared<std::vector<float>>()](
              std::vector<float> weights, std::vector<float> buffers, const std::atomic<bool>& cancel) {
@@ -66,8 +67,8 @@ TrainResult train_with_servers(PreparedJob& job, Environment environment, RunRec
                               record.path(), give_up_when_asked});
   auto observer = observe(processes, config.transport);
   if (!starts_workers)
-    environment.events.message(
-        fmt::format("listening on {}: {} workers may come", processes.addresses()[0], config.workers));
+    environment.events.message(fmt::format("listening on {}: waiting for {}", processes.addresses()[0],
+                                           counted(config.workers, "worker")));
   for (std::uint32_t rank = 0; starts_workers && rank < config.workers; ++rank)
     processes.start_worker({launch::program("capstan-torch"), "work", configuration(record.path()),
                             "--transport=" + config.transport, "--server=" + processes.address_list(),

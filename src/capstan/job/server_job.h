@@ -9,8 +9,8 @@
 
 namespace capstan::job {
 
-// Trains with servers and, unless they are started by hand, workers as processes of this machine. Throws
-// Failure where all of either are lost. Where the user asks to end, the result is what was reached.
+// Trains with servers and, if `starts_workers`, workers as processes on this machine. Throws Failure if a
+// server or all workers are lost. After a stop request, returns the result so far.
 TrainResult train_with_servers(PreparedJob& job, Environment environment, RunRecord& record,
                                const RunOptions& options, const cluster::Token& token, bool starts_workers);
 

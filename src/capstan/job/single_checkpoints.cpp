@@ -21,7 +21,7 @@ checkpoint::CheckpointOptions options_of(const config::JobConfig& config, const 
 
 }  // namespace
 
-// Delivers what the background thread has done to the training thread.
+// Runs the background thread's completions on the training thread.
 class SingleCheckpoints::Writer {
  public:
   Writer(const checkpoint::CheckpointOptions& options, Version start)
@@ -33,7 +33,7 @@ class SingleCheckpoints::Writer {
 
   checkpoint::Checkpointer& checkpointer() { return checkpointer_; }
 
-  // The whole checkpoint is the part of one server.
+  // Writes the whole checkpoint as the part of one server.
   void write(checkpoint::Manifest manifest, std::shared_ptr<checkpoint::Snapshot> snapshot, FlatLayout layout,
              std::vector<float> buffers) {
     if (buffers.empty()) layout = {};
@@ -63,7 +63,7 @@ class SingleCheckpoints::Writer {
   }
 
  private:
-  std::mutex mutex_;  // guards what follows
+  std::mutex mutex_;  // guards delivered_
   std::deque<std::function<void()>> delivered_;
   checkpoint::Background background_;
   checkpoint::Checkpointer checkpointer_;
@@ -98,7 +98,7 @@ void SingleCheckpoints::updated(const training::SingleState& state) {
 void SingleCheckpoints::wait(StopToken& stop) {
   while (writer_->checkpointer().is_saving()) {
     if (stop.requests() > 1) {
-      // A disk that does not answer holds the thread: nothing waits for it, and nothing it uses goes away.
+      // A blocked disk write cannot be cancelled: the writer is leaked, so that its thread stays valid.
       (void)writer_.release();
       throw Failure(kInterrupted, "interrupted while a checkpoint was being written: it is not complete");
     }
@@ -114,7 +114,7 @@ void SingleCheckpoints::ended(const training::SingleState& state, StopToken& sto
   wait(stop);
   try {
     checkpoint::mark_finished(run_, state.version, stop.requests() > 0 ? "stopped" : "finished");
-  } catch (const UserError& error) {  // a full disk is no reason to lose the weights
+  } catch (const UserError& error) {  // with a full disk, the weights are still evaluated and saved
     end_error_ = error.what();
   }
 }

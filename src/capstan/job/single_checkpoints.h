@@ -15,17 +15,17 @@
 
 namespace capstan::job {
 
-// The checkpoints of a run without servers, written while it goes on. Use from the training thread.
+// The checkpoints of a run without servers, written while training continues. Use from the training thread.
 class SingleCheckpoints {
  public:
-  // `workers` split every step among them. `job` and `rule` must outlive it.
+  // `workers`: processes that split every step. `job` and `rule` must outlive this object.
   SingleCheckpoints(const PreparedJob& job, const std::filesystem::path& run,
                     const optimizer::Optimizer& rule, std::uint32_t workers);
   ~SingleCheckpoints();
 
   void updated(const training::SingleState& state);
-  // Writes the last one and waits for it, until the user has asked `stop` twice to end: then throws Failure,
-  // and leaves the writing thread to the end of the process.
+  // Writes the last checkpoint and waits for it. On the second stop request it throws Failure and does not
+  // wait for the writing thread, which then runs until the process ends.
   void ended(const training::SingleState& state, StopToken& stop);
 
   std::uint64_t newest() const;  // version; 0 for none
@@ -45,7 +45,7 @@ class SingleCheckpoints {
   std::unique_ptr<Writer> writer_;
 };
 
-// What a run begins with; nothing for a new one. `rule` names the arrays of the optimizer's state.
+// The state to resume from; none for a new run. `rule` names the arrays of optimizer state.
 std::optional<training::SingleStart> single_start(const std::optional<checkpoint::Found>& resume,
                                                   const optimizer::Optimizer& rule);
 

@@ -99,7 +99,7 @@ void SingleProcess::epoch_ended(models::Model& model) {
   if (environment_.stop.requests() > 0) stop_ = true;
 }
 
-// Training waits for it. One request to end more than before cancels it.
+// Training waits for it. A new stop request cancels it.
 std::optional<training::Evaluation> SingleProcess::evaluate(models::Model& model) {
   std::atomic<bool> cancel = false;
   const training::Evaluator evaluator(*job_.task.dataset.test,
@@ -132,7 +132,7 @@ TrainResult SingleProcess::result_of(training::SingleResult& trained) {
   result.run_dir = record_.path().string();
   if (group_.sum) {
     result.transport = "gloo";
-    // By a ring every element goes round twice; what is a worker's own at the end of a round stays there.
+    // Ring allreduce: each worker sends 2 (workers - 1) / workers of the model.
     const auto steps = trained.steps - job_.budget.start.value;
     result.bytes_pushed = result.bytes_pulled = steps * layout.bytes() * 2 * (group_.workers - 1);
   }

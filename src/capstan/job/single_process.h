@@ -16,16 +16,15 @@ struct RunOptions {
   double progress_interval = 2;  // seconds
 };
 
-// Trains in this process: by itself or, with a group, as rank 0 of several processes that split every step
-// among them. Use from one thread.
+// Trains in this process: alone or, with a group, as rank 0 of several processes that split every step. Use
+// from one thread.
 class SingleProcess {
  public:
-  // All that is given must outlive it.
+  // All references must outlive this object.
   SingleProcess(PreparedJob& job, Environment environment, RunRecord& record, const RunOptions& options,
                 const training::GroupMember& group = {});
 
-  // Throws Failure where the user asks twice to end. Where the user asks once, the result is what was
-  // reached.
+  // After one stop request, returns the result so far; after a second one, throws Failure.
   TrainResult run();
 
  private:
@@ -36,7 +35,7 @@ class SingleProcess {
   TrainResult result_of(training::SingleResult& trained);
   void evaluate_last(TrainResult& result, models::Model& model);
 
-  // Loss of the epoch that runs, and of the one before.
+  // Loss of the current epoch, and of the previous one.
   struct EpochLoss {
     double sum = 0, samples = 0, last = 0;
     double mean() const { return samples > 0 ? sum / samples : last; }
@@ -54,7 +53,7 @@ class SingleProcess {
   std::atomic<bool> stop_ = false;
   wire::StatusReport status_;
   EpochLoss loss_;
-  std::optional<training::Evaluation> test_;  // of the newest whole epoch
+  std::optional<training::Evaluation> test_;  // of the last complete epoch
 };
 
 }  // namespace capstan::job

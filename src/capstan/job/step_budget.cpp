@@ -14,13 +14,13 @@ class PushCounter {
  public:
   PushCounter(const strategy::LocalSteps& local, std::uint64_t epochs) : local_(local), epochs_(epochs) {}
 
-  // So many steps of the next epoch are left to this run. Returns the pushes until its end.
+  // Adds the next epoch, of which this run makes `steps` steps. Returns the pushes until its end.
   std::uint64_t add_epoch(std::uint64_t steps) {
     ++epoch_;
     steps_ += steps;
     if (local_.epochs == 0)
       return epoch_ == epochs_ ? (steps_ + local_.steps - 1) / local_.steps : steps_ / local_.steps;
-    // A push ends each block of epochs, and the run; one that earlier segments have done has no push here.
+    // A push ends each block of epochs, and the run; a block done by earlier data segments has no push here.
     unpushed_ = unpushed_ || steps > 0;
     if ((epoch_ % local_.epochs == 0 || epoch_ == epochs_) && std::exchange(unpushed_, false)) ++pushes_;
     return pushes_;

@@ -18,8 +18,8 @@ namespace {
 using wire::WorkerState;
 
 constexpr auto kLookInterval = std::chrono::milliseconds(50);
-constexpr auto kStepTimeout = std::chrono::seconds(5);  // for the step under way, when the job is stopped
-constexpr auto kExitTimeout = std::chrono::seconds(5);  // for processes to end when all is done
+constexpr auto kStepTimeout = std::chrono::seconds(5);  // for the current step, after a stop request
+constexpr auto kExitTimeout = std::chrono::seconds(5);  // for processes to exit at the end of the job
 
 bool uses_local_steps(const config::JobConfig& config) {
   return config.strategy_spec().first->local_steps().uses_local_steps();
@@ -65,10 +65,10 @@ void Supervisor::look() {
   try {
     look_at_processes();
   } catch (const UserError&) {
-    // What the others have reached is saved before the job ends with it.
+    // The last version is saved before the job ends with this error.
     if (failure_ || !status_.started) throw;
     failure_ = std::current_exception();
-    if (!stop_) begin_stop("stopping: a worker cannot go on");
+    if (!stop_) begin_stop("stopping: a worker failed");
   }
   auto status = observer_->status();
   if (!status) server_lost(status.status());
@@ -83,7 +83,7 @@ void Supervisor::look() {
   record_.progress(status_);
 }
 
-// Of several, the one that was killed is the cause, and the others ended because of it.
+// Killed processes first: they are the cause, and others end because of them.
 void Supervisor::look_at_processes() {
   auto list = processes_.reap();
   std::ranges::stable_sort(list, std::greater(), [](const auto& e) { return e.exit.signal; });
@@ -93,14 +93,14 @@ void Supervisor::look_at_processes() {
 void Supervisor::process_ended(const launch::Processes::Ended& ended) {
   const auto words = without_name(ended.last_log_line);
   if (ended.is_server) {
-    throw Failure(kLost, fmt::format("server {} is lost ({}): training cannot go on{}", ended.index,
-                                     ended.exit.text(), words.empty() ? "" : "; it said: " + words));
+    throw Failure(kLost, fmt::format("server {} is lost ({}): training cannot continue{}", ended.index,
+                                     ended.exit.text(), words.empty() ? "" : "; last log line: " + words));
   }
   if (ended.exit.code == 0) return;
   observer_->worker_died(WorkerId{static_cast<std::uint32_t>(ended.index)});
-  // Its input is wrong, a damaged image with --strict say, and the others' is the same.
+  // Wrong input, such as a damaged image with --strict, is the same for all workers.
   if (ended.exit.code == kWrongUsage) throw UserError(words);
-  workers_.lost(ended.index, ended.exit.text() + (words.empty() ? "" : ", it said: " + words));
+  workers_.lost(ended.index, ended.exit.text() + (words.empty() ? "" : ", last log line: " + words));
 }
 
 void Supervisor::look_at_checkpoints() {
@@ -152,8 +152,8 @@ void Supervisor::take_evaluation(const BackgroundEvaluation::Outcome& outcome) {
 void Supervisor::obey_stop() {
   const auto requests = environment_.stop.requests();
   if (requests > 0 && !status_.started)
-    throw Failure(kInterrupted, job_.starts_workers ? "interrupted before training began"
-                                                    : "interrupted before all workers had come");
+    throw Failure(kInterrupted, job_.starts_workers ? "interrupted before training started"
+                                                    : "interrupted before all workers had joined");
   if (requests > 0 && !stop_) begin_stop("stopping: the workers finish their step (Ctrl-C again to kill)");
   if (!stop_) return;
   const auto waited = environment_.now() - stop_->since;
@@ -166,7 +166,7 @@ void Supervisor::obey_stop() {
 void Supervisor::begin_stop(const std::string& message) {
   const auto lost = std::ranges::count(status_.workers, WorkerState::kLost, &wire::WorkerRow::state);
   stop_ = Stop{environment_.now(), false, static_cast<std::uint64_t>(lost)};
-  observer_->stop(failure_ ? "a worker cannot go on" : "interrupted");
+  observer_->stop(failure_ ? "a worker failed" : "interrupted");
   environment_.events.message(message);
 }
 
@@ -183,9 +183,9 @@ void Supervisor::end_steps() {
   }
 }
 
-// Servers write what was reached before they end; however long a disk takes, only the user cuts it short.
+// Servers write the last version before they end. There is no timeout; only the user can cut it short.
 void Supervisor::await_checkpoint() {
-  if (status_.saving) environment_.events.message("writing the last checkpoint (Ctrl-C to leave it)");
+  if (status_.saving) environment_.events.message("writing the last checkpoint (Ctrl-C to stop waiting)");
   const auto requests = environment_.stop.requests();
   while (status_.saving && environment_.stop.requests() == requests) {
     if (auto lost = observer_->poll(SteadyClock::now() + kLookInterval); !lost.is_ok()) server_lost(lost);
@@ -193,7 +193,7 @@ void Supervisor::await_checkpoint() {
   }
 }
 
-// The connection broke: say which process ended, if one did.
+// The connection broke: report the process that ended, if any.
 void Supervisor::server_lost(const Status& why) {
   for (int i = 0; i < 20; ++i) {
     auto ended = processes_.reap();
@@ -202,7 +202,7 @@ void Supervisor::server_lost(const Status& why) {
     for (const auto& server : ended) process_ended(server);
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
-  throw Failure(kLost, why.message() + ": training cannot go on");
+  throw Failure(kLost, why.message() + ": training cannot continue");
 }
 
 // ---- the end ----
@@ -218,7 +218,7 @@ TrainResult Supervisor::finish() {
   const bool left_early = !result.problem.empty();
   save_weights(result);
   end_processes();
-  // The servers have seen workers leave, and know of no epochs.
+  // The servers have recorded a finished job, because all workers left: they do not count epochs.
   if (left_early && checkpoint::is_finished(record_.path()))
     checkpoint::mark_finished(record_.path(), status_.version, "stopped");
   return result;
@@ -227,7 +227,7 @@ TrainResult Supervisor::finish() {
 TrainResult Supervisor::reached() const {
   TrainResult result;
   result.config = job_.config;
-  // Workers of other hosts may come by another way than this process.
+  // Workers on other hosts may use another transport than this process.
   result.transport = job_.starts_workers ? observer_->transport() : job_.config.transport;
   result.take(status_, job_.training_samples);
   result.train_loss = status_.loss;
@@ -240,7 +240,7 @@ TrainResult Supervisor::reached() const {
       status_.workers, [&](const auto& row) { return row.steps.value >= job_.budget.segment_steps; });
   if (!stop_ && status_.version.value < job_.budget.total && !one_is_done)
     result.problem =
-        fmt::format("the workers have left after {} of {} updates", status_.version.value, job_.budget.total);
+        fmt::format("all workers left after {} of {} updates", status_.version.value, job_.budget.total);
   return result;
 }
 
@@ -273,7 +273,7 @@ void Supervisor::evaluate_last(TrainResult& result, client::Observer::Snapshot s
     result.problem = "the last evaluation failed: " + outcome->error;
 }
 
-// One request more than before cancels it.
+// A new stop request cancels the evaluation.
 std::optional<BackgroundEvaluation::Outcome> Supervisor::await_evaluation() {
   const auto requests = environment_.stop.requests();
   while (evaluation_.busy()) {
@@ -295,7 +295,7 @@ void Supervisor::end_processes() {
   }
   for (const auto& ended : processes_.reap()) {
     if (ended.exit.code == 0 || (!ended.is_server && (workers_.is_lost(ended.index) || stop_))) continue;
-    environment_.events.message(fmt::format("{} {} ended badly ({}) when all was done",
+    environment_.events.message(fmt::format("{} {} failed at the end of the job ({})",
                                             ended.is_server ? "server" : "worker", ended.index,
                                             ended.exit.text()));
   }

@@ -19,37 +19,38 @@
 
 namespace capstan::job {
 
-// A job of servers and workers, as its supervisor knows it. A value.
+// A job of servers and workers, as its supervisor needs it. A value.
 struct SupervisedJob {
   config::JobConfig config;
   StepBudget budget;
   FlatLayout layout, buffer_layout;
   std::uint64_t training_samples = 0;
   std::optional<checkpoint::Manifest> resume;
-  bool starts_workers = true;  // else they are started by hand
+  bool starts_workers = true;  // false: the user starts them
   double progress_interval = 2;
 };
 
-// Watches a job from its start to its end through an observer of its servers: reports progress and losses,
-// has each epoch evaluated, stops it when asked, and leaves weights and a result. Use from one thread.
+// Monitors a job from start to end through an observer of its servers: reports progress and lost workers,
+// evaluates each epoch, stops the job on request, saves the weights and returns a result. Use from one
+// thread.
 class Supervisor {
  public:
-  // Everything given by reference must outlive it.
+  // All references must outlive this object.
   Supervisor(SupervisedJob job, Environment environment, RunRecord& record, launch::Processes& processes,
              std::unique_ptr<client::Observer> observer, Evaluate evaluate, EvaluatorProcess& evaluator);
 
-  // Throws Failure where all servers or workers are lost, or the user asks twice to end. Wrong input of a
-  // worker is thrown when what was reached is saved.
+  // Throws Failure if a server or all workers are lost, and on the second stop request. If a worker reports
+  // wrong input, saves the last version and then throws UserError.
   TrainResult run();
 
  private:
   struct Stop {
     TimePoint since;
-    bool workers_ended = false;  // they took too long for a step
+    bool workers_ended = false;  // killed, because a step took too long
     std::uint64_t lost_before = 0;
   };
 
-  // What people have heard of.
+  // What has been reported to the user.
   struct Said {
     Version evaluated, checkpoint;
     std::string checkpoint_error;
@@ -89,7 +90,7 @@ class Supervisor {
   wire::StatusReport status_;
   Said said_;
   std::optional<Stop> stop_;
-  std::exception_ptr failure_;  // to be thrown when what was reached is saved
+  std::exception_ptr failure_;  // thrown after the last version is saved
 };
 
 }  // namespace capstan::job

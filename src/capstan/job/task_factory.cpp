@@ -10,7 +10,7 @@
 namespace capstan::job {
 namespace {
 
-constexpr std::uint64_t kAnyBatch = 2;  // where nothing is trained
+constexpr std::uint64_t kAnyBatch = 2;  // for evaluation, where it does not matter
 
 Task task_of(const config::JobConfig& config, data::Dataset dataset, const data::ImageShape& shape,
              std::uint64_t batch) {

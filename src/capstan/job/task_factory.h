@@ -11,22 +11,22 @@
 
 namespace capstan::job {
 
-// What a configuration trains: its data, its network and the network's arrays. Not thread-safe.
+// The data and the network of a configuration. Not thread-safe.
 struct Task {
   data::Dataset dataset;
-  std::unique_ptr<models::Model> model;  // with the weights that training begins with
-  FlatLayout layout;                     // of its parameters
+  std::unique_ptr<models::Model> model;  // with its initial weights
+  FlatLayout layout;                     // of the parameters
   FlatLayout buffer_layout;
 };
 
 training::NetworkOptions network_options(const config::JobConfig& config);
 
-// Throws UserError for data that cannot be read, and for a network that is unknown or does not fit them.
+// Throws UserError for unreadable data, and for a network that is unknown or does not match the data.
 Task make_task(const config::JobConfig& config);
 // The same without the training set.
 Task make_test_task(const config::JobConfig& config);
 
-// Throws UserError where this libtorch cannot compute there.
+// Throws UserError if this libtorch does not support the device.
 void check_device(const std::string& device);
 
 }  // namespace capstan::job

@@ -19,22 +19,23 @@ void check_resumed(const checkpoint::Found& found, const Task& task, const confi
   const auto& from = found.manifest;
   const auto folder = found.folder.string();
   if (const auto difference = task.layout.difference(FlatLayout(from.parameters)); !difference.empty())
-    throw UserError(fmt::format("{} is of another network than {}: {}", folder, config.network, difference));
+    throw UserError(fmt::format("{} does not match network {}: {}", folder, config.network, difference));
   const auto kind = optimizer::name(config.optimizer.options().kind);
   if (from.optimizer != kind || from.state != state_names(config))
-    throw UserError(fmt::format("{} was made with {}: its state is of no use to {} as it is set here", folder,
+    throw UserError(fmt::format("{} was written with {}, whose state does not match {} as configured", folder,
                                 from.optimizer, kind));
   const auto samples = task.dataset.train->count();
   if (from.samples > 0 && (from.samples != samples || from.seed != config.seed))
-    throw UserError(fmt::format("{} was trained on {} samples with seed {}; here are {} samples and seed {}",
-                                folder, from.samples, from.seed, samples, config.seed));
+    throw UserError(
+        fmt::format("{} was trained on {} samples with seed {}; this run has {} samples and seed {}", folder,
+                    from.samples, from.seed, samples, config.seed));
 }
 
-// A limit that the resumed run was given is easily forgotten: name it, and what would lift it.
+// The limit may come from the resumed run's configuration, so the message names it.
 std::string nothing_left(const config::JobConfig& config, std::uint64_t updates) {
   const auto why = config.max_steps > 0 && config.max_steps <= updates
                        ? fmt::format("--max-steps {} is reached (0 lifts the limit)", config.max_steps)
-                       : fmt::format("--epochs {} are done", config.epochs);
+                       : fmt::format("--epochs {} is reached", config.epochs);
   return fmt::format("nothing is left to train after {} updates: {}", updates, why);
 }
 
@@ -47,7 +48,7 @@ RunRecord open_record(const PreparedJob& job, const TrainOptions& options, const
   record.write_versions(options.versions);
   if (!job.resume) return record;
   const auto start = job.budget.start.value;
-  environment.events.message(fmt::format("going on from step {}: {}", start, job.resume->folder.string()));
+  environment.events.message(fmt::format("resuming from step {}: {}", start, job.resume->folder.string()));
   if (job.budget.total <= start) environment.events.message(nothing_left(config, start));
   record.resumed(job.budget.start);
   return record;
@@ -65,7 +66,7 @@ PreparedJob prepare(config::JobConfig config, Environment environment) {
   std::vector<std::string> complaints;
   auto resumed = find_resume(config, complaints);
   for (const auto& complaint : complaints)
-    environment.events.message(fmt::format("capstan: {}: taking the checkpoint before it", complaint));
+    environment.events.message(fmt::format("capstan: {}: using the previous checkpoint", complaint));
   if (resumed) {
     for (const auto& change : changes(resumed->run, config))
       environment.events.message("resuming with " + change);
@@ -73,16 +74,16 @@ PreparedJob prepare(config::JobConfig config, Environment environment) {
   }
   auto task = make_task(config);
   if (config.has_servers())
-    (void)config.strategy_spec().groups_of(task.layout);  // groups without tensors end here
+    (void)config.strategy_spec().groups_of(task.layout);  // rejects groups without tensors
   if (resumed) check_resumed(resumed->from, task, config);
-  // Nothing is written into another run than the one that is resumed, or that `auto` names and that has left
-  // nothing: that one begins again.
+  // Only the folder of the resumed run is reused, or the one that `auto` names if it has no update yet: that
+  // run starts again.
   std::error_code none;
   const bool same_run = resumed ? std::filesystem::equivalent(config.train_dir, resumed->run, none)
                                 : config.resume == "auto" && !has_made_an_update(config.train_dir);
   auto budget =
       budget_steps(config, task.dataset.train->count(), resumed ? &resumed->from.manifest : nullptr);
-  (void)config.optimizer.schedule(budget.total);  // wrong schedules end here
+  (void)config.optimizer.schedule(budget.total);  // rejects invalid schedules
   return {std::move(config), std::move(task),
           resumed ? std::optional(std::move(resumed->from)) : std::nullopt, std::move(budget), same_run};
 }
@@ -99,7 +100,7 @@ DryRun dry_run(const PreparedJob& job) {
 
 TrainResult train(PreparedJob job, const TrainOptions& options, Environment environment) {
   auto& config = job.config;
-  const auto toml = config.to_toml();  // as the user has it: another time the job may run on many hosts
+  const auto toml = config.to_toml();  // before `transport` is set: a repeated job may run on several hosts
   if (config.transport == "auto" && config.has_servers() && options.starts_workers)
     config.transport = "local";
   training::configure_torch(static_cast<int>(config.has_servers() ? 1 : config.worker_threads()));

@@ -15,19 +15,19 @@ namespace capstan::job {
 
 struct TrainOptions {
   cluster::Token token;
-  bool starts_workers = true;  // else they are started by hand, and awaited
+  bool starts_workers = true;  // false: the user starts them, and the job waits for them
   RunOptions run;
-  std::string versions;  // JSON of what it runs on, for the run's folder
+  std::string versions;  // JSON with the versions of libraries, for the run's folder
 };
 
-// Checks a configuration, loads what it names and finds what it resumes from. Throws UserError where
-// something is wrong or does not fit; nothing is written.
+// Checks a configuration, loads its data and network, and finds the checkpoint to resume from. Throws
+// UserError if one of them is invalid or does not match. Writes nothing.
 PreparedJob prepare(config::JobConfig config, Environment environment);
 
 DryRun dry_run(const PreparedJob& job);
 
-// Trains a prepared job to its end and leaves a run folder. Throws UserError where the folder cannot be made,
-// Failure where the job fails.
+// Trains a prepared job to its end and writes a run folder. Throws UserError if the folder cannot be created,
+// Failure if the job fails.
 TrainResult train(PreparedJob job, const TrainOptions& options, Environment environment);
 
 }  // namespace capstan::job

@@ -18,9 +18,8 @@ constexpr std::string_view kName = "capstan: ";
 std::string unreadable_images(const data::ImageSource& source, const char* kind) {
   const auto unreadable = source.unreadable();
   if (unreadable.images == 0) return {};
-  return as_warning(
-      fmt::format("{} could not be read, and others of the class were shown instead; the first: {}",
-                  counted(unreadable.images, fmt::format("{} image", kind)), unreadable.first));
+  return as_warning(fmt::format("{} could not be read (replaced by others of the same class); first: {}",
+                                counted(unreadable.images, fmt::format("{} image", kind)), unreadable.first));
 }
 
 std::string as_warning(const std::string& line) {

@@ -8,15 +8,15 @@
 
 namespace capstan::job {
 
-// A line about images that could not be read, empty where there are none; `kind` is training or test.
+// A line about unreadable images, empty if there are none; `kind` is "training" or "test".
 std::string unreadable_images(const data::ImageSource& source, const char* kind);
 
-// A line that other processes find again in this one's log.
+// Marks a line as a warning, for warnings_in().
 std::string as_warning(const std::string& line);
-// The warnings that another process left in its log.
+// The warnings in another process's log.
 std::vector<std::string> warnings_in(const std::filesystem::path& log);
 
-// What a program of ours said before it ended, without its own name.
+// A line of a Capstan program without the prefix "capstan: ".
 std::string without_name(const std::string& words);
 
 }  // namespace capstan::job

@@ -22,8 +22,8 @@ namespace {
 
 constexpr auto kLookInterval = std::chrono::milliseconds(50);
 
-// Asked to end, a worker finishes its step and leaves; where it only waits, or is asked twice, it ends at
-// once. Looks from a thread of its own.
+// Polls stop requests on a separate thread. After one request a worker finishes its step and leaves; if it is
+// not training, or after a second request, the process ends at once.
 class StopWatch {
  public:
   StopWatch(StopToken& stop, const std::function<void()>& end_at_once)
@@ -46,7 +46,7 @@ class StopWatch {
 void check_save(const std::filesystem::path& save) {
   if (save.empty()) return;
   if (!std::filesystem::is_directory(std::filesystem::absolute(save).parent_path()))
-    throw UserError(fmt::format("--save {}: there is no such folder", save.string()));
+    throw UserError(fmt::format("--save {}: no such folder", save.string()));
   checkpoint::check_model_file(save);
 }
 
@@ -68,11 +68,11 @@ client::Connector connector(const WorkOptions& options) {
   throw Failure(why.code() == StatusCode::kRefused ? kWrongUsage : kLost, why.message());
 }
 
-// The server says what is trained; what this worker was given must not contradict it. The default numbers of
-// threads stay as they were: the job's workers need not share this host.
+// The leader provides the job's configuration; this worker's own must not contradict it. The default numbers
+// of threads are computed before: the job's workers need not share this host.
 config::JobConfig learn(const WorkOptions& options) {
   auto link = link_options(options);
-  link.index.reset();  // that of an observer
+  link.index.reset();  // a rank is no observer's index
   const auto job = client::Observer::learn_job(link, connector(options));
   if (!job) cannot_join(job.status());
   auto config = options.config;

@@ -15,17 +15,17 @@
 
 namespace capstan::job {
 
-// One worker of a job.
+// Options of one worker.
 struct WorkOptions {
   config::JobConfig config;
-  std::vector<std::string> servers;   // addresses; the first server leads
-  std::optional<std::uint32_t> rank;  // none: the first place that is free
+  std::vector<std::string> servers;   // addresses; the leader's first
+  std::optional<std::uint32_t> rank;  // none: the lowest free rank
   double connect_timeout = 30;        // seconds
-  std::filesystem::path save;         // takes the weights it ends with; empty: none
-  std::optional<double> slow_down;    // every step takes so many times as long; none: as configured
+  std::filesystem::path save;         // file for the final weights; empty: none
+  std::optional<double> slow_down;    // factor on the duration of a step; none: as configured
   cluster::Token token;
-  // Called on another thread where the worker is asked to end while it only waits, or twice. Ends the
-  // process: nothing else ends a wait in a library.
+  // Called on another thread on a stop request before training has started, and on the second request. Must
+  // end the process: nothing else ends a wait inside a library.
   std::function<void()> end_at_once;
 };
 
@@ -35,11 +35,11 @@ struct WorkResult {
   bool interrupted = false;
 
   std::string json() const;  // of `work --json`, one line
-  std::string text() const;  // for people
+  std::string text() const;  // for the user
 };
 
-// Works until its epochs are done, the servers say stop or the user asks to end. Throws UserError for wrong
-// options, Failure where the servers refuse it or are lost.
+// Trains until its epochs are done, or the servers or the user request a stop. Throws UserError for wrong
+// options, Failure if the servers refuse the worker or are lost.
 WorkResult work(const WorkOptions& options, Environment environment);
 
 }  // namespace capstan::job

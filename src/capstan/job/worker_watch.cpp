@@ -9,19 +9,19 @@ namespace capstan::job {
 using wire::WorkerState;
 
 WorkerWatch::WorkerWatch(std::size_t workers, bool starts_workers, Events& events)
-    : starts_workers_(starts_workers), events_(events), here_(workers), lost_(workers) {}
+    : starts_workers_(starts_workers), events_(events), joined_(workers), lost_(workers) {}
 
 void WorkerWatch::look(const wire::StatusReport& status) {
   live_ = static_cast<std::size_t>(
       std::ranges::count(status.workers, WorkerState::kLive, &wire::WorkerRow::state));
   for (std::size_t rank = 0; rank < status.workers.size(); ++rank) {
     const auto state = status.workers[rank].state;
-    if (state == WorkerState::kLive && !here_[rank]) {
-      here_[rank] = true;
-      if (!starts_workers_) events_.message(fmt::format("worker {} is here", rank));
+    if (state == WorkerState::kLive && !joined_[rank]) {
+      joined_[rank] = true;
+      if (!starts_workers_) events_.message(fmt::format("worker {} joined", rank));
     }
     if (state == WorkerState::kLost)
-      lost(rank, here_[rank] || starts_workers_ ? "no sign of life" : "it did not come");
+      lost(rank, joined_[rank] || starts_workers_ ? "the servers lost contact" : "did not join in time");
   }
 }
 
@@ -29,7 +29,7 @@ void WorkerWatch::lost(std::size_t rank, const std::string& why) {
   if (lost_[rank] || quiet_) return;
   lost_[rank] = true;
   events_.message(
-      fmt::format("worker {} is lost ({}){}", rank, why, live_ > 0 ? ": training goes on without it" : ""));
+      fmt::format("worker {} is lost ({}){}", rank, why, live_ > 0 ? ": training continues without it" : ""));
 }
 
 }  // namespace capstan::job
