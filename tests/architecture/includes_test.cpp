@@ -97,7 +97,7 @@ TEST(Architecture, OnlyModelsTrainingAndCommandsIncludeLibtorch) {
   }
 }
 
-// CLI11 takes a compiler 15 s.
+// CLI11 takes 15 s to compile.
 TEST(Architecture, OneFileIncludesCli11) {
   std::set<fs::path> files;
   for (const auto& include : all_includes())

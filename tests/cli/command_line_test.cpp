@@ -33,7 +33,7 @@ struct Command {
     CommandLine line("try", "What it does.\n\n  capstan try this\n");
     line.add(job, fields);
     line.add({.name = "total-steps", .value = &total_steps, .help = "Updates of the whole run"});
-    line.add({.name = "rank", .value = &rank, .help = "Which worker to be"});
+    line.add({.name = "rank", .value = &rank, .help = "Rank of this worker"});
     line.add({.name = "connect-timeout",
               .value = &connect_timeout,
               .limits = config::NumberRange{0.1, 1e6},
@@ -123,7 +123,7 @@ TEST(CommandLine, WholeNumbersDoNotWrapAround) {
   EXPECT_EQ(good.job.optimizer.warmup, 16u);
 }
 
-TEST(CommandLine, OneOfSeveralWordsNamesThem) {
+TEST(CommandLine, AWrongWordListsTheValidOnes) {
   EXPECT_EQ(error({"--device", "x"}), "--device x: should be cpu or cuda");
   EXPECT_EQ(error({"--transport", "tcp"}), "--transport tcp: should be auto, local or ucx");
   EXPECT_EQ(error({"--json=maybe"}), "--json maybe: should be true or false");
@@ -238,8 +238,8 @@ TEST_F(ConfigFile, IsOverriddenUnderAnotherNameOfCheckpointEvery) {
   EXPECT_EQ(every("checkpoint-every = \"5m\"\n", {"--eval_freq", "7"}), "7");
 }
 
-// A job's file is for every process of the job.
-TEST_F(ConfigFile, MayNameFieldsOfOtherCommands) {
+// Every process of a job reads the job's file.
+TEST_F(ConfigFile, MaySetFieldsOfOtherCommands) {
   const Command work(with("workers = 7\nepochs = 2\nstrategy = \"async\"\n"), config::kWork);
   EXPECT_EQ(work.job.epochs, 2u);
   EXPECT_EQ(work.job.workers, 7u) << "threads are derived from it";
@@ -257,8 +257,8 @@ TEST_F(ConfigFile, MayNameFieldsOfOtherCommands) {
             at(1) + "workers: should be a whole number from 1 to 4096, not \"0\"");
 }
 
-// As bench data has its own flag for threads.
-TEST_F(ConfigFile, AFlagOfTheCommandHidesTheFieldOfItsName) {
+// For example, bench data has its own --threads.
+TEST_F(ConfigFile, AFlagOfTheCommandHidesTheFieldOfTheSameName) {
   std::uint32_t own = 1;
   for (const bool before : {false, true}) {
     config::JobConfig job;
@@ -289,7 +289,7 @@ TEST_F(ConfigFile, OfARunIsReadFirst) {
   EXPECT_EQ(job.seed, 700u);
 }
 
-TEST_F(ConfigFile, AndFlagsRecordWhatIsGiven) {
+TEST_F(ConfigFile, AndFlagsRecordTheGivenFields) {
   EXPECT_THAT(Command({}).job.given, ::testing::IsEmpty());
   EXPECT_THAT(Command(with("epochs = 15\nenable-gpu = true\n", {"--lr=1", "--json"})).job.given,
               ::testing::ElementsAre("device", "epochs", "lr"));
@@ -336,7 +336,7 @@ TEST_F(ConfigFile, MustBeAReadableRegularFile) {
 
 // ---- help ----
 
-TEST(Help, FitsEightyColumnsAndWinsOverErrors) {
+TEST(Help, FitsEightyColumnsAndPrecedesErrors) {
   for (const Arguments& arguments : {Arguments{"--help"},
                                      {"-h"},
                                      {"--workers=0", "--help"},

@@ -19,7 +19,7 @@ TimePoint at(double s) {
   return TimePoint() + from_seconds(s);
 }
 
-TEST(StatusLine, WritesPlainLinesWhereThereIsNoTerminal) {
+TEST(StatusLine, WritesPlainLinesWithoutATerminal) {
   Screen screen;
   {
     StatusLine status({}, screen.write());
@@ -30,9 +30,9 @@ TEST(StatusLine, WritesPlainLinesWhereThereIsNoTerminal) {
   EXPECT_EQ(screen.take(), "one\ntwo\nthree\nfour\n");
 }
 
-// ESC[?7l and ESC[?7h: no wrapping, wrapping; ESC[K clears to the end of the line; ESC[2A ESC[J goes two
-// lines up and clears what is below.
-TEST(StatusLine, DrawsOverItsLinesOnATerminal) {
+// ESC[?7l and ESC[?7h: no wrapping, wrapping; ESC[K clears to the end of the line; ESC[2A ESC[J moves two
+// lines up and clears everything below.
+TEST(StatusLine, RedrawsItsLinesOnATerminal) {
   Screen screen;
   {
     StatusLine status({true, false}, screen.write());
@@ -47,10 +47,10 @@ TEST(StatusLine, DrawsOverItsLinesOnATerminal) {
     status.draw({"four"});
     screen.take();
   }
-  EXPECT_EQ(screen.take(), "\033[1A\033[J") << "what is drawn goes at the end";
+  EXPECT_EQ(screen.take(), "\033[1A\033[J") << "the destructor erases the lines";
 }
 
-TEST(StatusLine, ShowsALineEveryFiveSecondsWhereThereIsNoTerminal) {
+TEST(StatusLine, ShowsALineEveryFiveSecondsWithoutATerminal) {
   Screen screen;
   StatusLine status({}, screen.write(), at(100));
   status.show("early", at(104.9));

@@ -53,7 +53,7 @@ TEST(TerminalProgress, WritesPlainLinesWithoutATerminal) {
             "checkpoint at step 25\nepoch 1  step 25  test accuracy 75.00 %  test loss 0.2500\n");
 }
 
-TEST(TerminalProgress, DrawsOverItsLinesOnATerminal) {
+TEST(TerminalProgress, RedrawsItsLinesOnATerminal) {
   Screen screen;
   {
     TerminalProgress shown({true, false}, screen.write());
@@ -71,7 +71,7 @@ TEST(TerminalProgress, DrawsOverItsLinesOnATerminal) {
     shown.progress(quarter());
     EXPECT_TRUE(screen.take().starts_with("\033[3A\033[J\033[?7l"));
   }
-  EXPECT_EQ(screen.take(), "\033[3A\033[J") << "the moving part is erased at the end";
+  EXPECT_EQ(screen.take(), "\033[3A\033[J") << "the progress lines are erased at the end";
 }
 
 TEST(TerminalProgress, ColorsTheBarOnly) {
@@ -97,7 +97,7 @@ TEST(TerminalProgress, RatesCoverTheTimeSinceTheLastLine) {
   EXPECT_NE(screen.take().find("  2000 samples/s  ETA"), std::string::npos) << "2,000 in one second";
 }
 
-TEST(TerminalProgress, AWorkerThatReplacesALostOneCountsFromZero) {
+TEST(TerminalProgress, ARestartedWorkerCountsFromZero) {
   Screen screen;
   TerminalProgress shown({}, screen.write());
   auto p = quarter();
@@ -164,7 +164,7 @@ TEST(TerminalProgress, LinesOfATerminalStayWithin80Columns) {
   EXPECT_LE(screen.take().find('\n'), 80u);
 }
 
-TEST(ProgressInterval, IsTheUsersOrTheDefaultOfTheTerminal) {
+TEST(ProgressInterval, IsGivenOrTheDefaultOfTheTerminal) {
   EXPECT_EQ(progress_interval(7, {true, true}), 7);
   EXPECT_EQ(progress_interval(0, {true, true}), 0.2);
   EXPECT_EQ(progress_interval(0, {}), 2);

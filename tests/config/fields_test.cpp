@@ -26,8 +26,8 @@ using ::testing::Not;
 using testing::TemporaryFolder;
 using testing::write_file;
 
-// A value of each field that is not its default, what else must be set for it to be valid, and its rule on
-// resume (docs/checkpoints.md). A new field needs a line here.
+// For each field: a value other than its default, other fields that this value needs, and the rule on resume
+// (docs/checkpoints.md). A new field needs a line here.
 struct Example {
   const char* value;
   OnResume rule;
@@ -179,7 +179,7 @@ TEST(Fields, EachOfADefaultJobIsInItsFile) {
   EXPECT_THAT(differences(read(text), config), IsEmpty());
 }
 
-TEST(Fields, EachHasItsRuleOnResume) {
+TEST(Fields, EachHasTheExpectedRuleOnResume) {
   for (const auto& [name, example] : examples()) {
     SCOPED_TRACE(name);
     auto config = beside(example);
@@ -200,7 +200,7 @@ TEST(Fields, EachHasItsRuleOnResume) {
 
 // ---- derived values ----
 
-TEST(TomlFile, KeepsDerivedValuesApart) {
+TEST(TomlFile, KeepsDerivedValuesInTheirOwnTable) {
   JobConfig config;
   config.strategy = "async";
   config.workers = 4;
@@ -254,7 +254,7 @@ lr-schedule = 'constant'
 warmup = 0
 )";
 
-TEST(TomlFile, ReadsThatOfAnEarlierVersion) {
+TEST(TomlFile, OfAnEarlierVersionIsRead) {
   const auto config = read(kOldFile);
   EXPECT_NO_THROW(config.validate());
   EXPECT_EQ(config.workers, 3u);
@@ -270,7 +270,7 @@ TEST(TomlFile, ReadsThatOfAnEarlierVersion) {
   EXPECT_EQ(options.weight_decay, 0) << "the value of the run, not today's default";
 }
 
-TEST(TomlFile, NamesWhatIsUnknownOrWrongByItsLine) {
+TEST(TomlFile, ErrorsHaveTheLine) {
   const TemporaryFolder folder;
   const auto error = [&](const std::string& text) -> std::string {
     write_file(folder / "c.toml", text);
@@ -293,7 +293,7 @@ TEST(TomlFile, NamesWhatIsUnknownOrWrongByItsLine) {
 
 // ---- changes of a resumed run ----
 
-TEST(Differences, DerivedValuesAreNone) {
+TEST(Differences, DoNotIncludeDerivedValues) {
   JobConfig before;
   before.strategy = "async";
   auto now = before;
@@ -305,7 +305,7 @@ TEST(Differences, DerivedValuesAreNone) {
   EXPECT_EQ(found[0].now, "4");
 }
 
-TEST(Differences, AValueIsComparedWithWhatTheOtherSideDerives) {
+TEST(Differences, AGivenValueIsComparedWithADerivedOne) {
   JobConfig before, now;
   now.optimizer.lr = 0.02;  // sgd's default
   EXPECT_THAT(differences(before, now), IsEmpty());

@@ -53,7 +53,7 @@ TEST(JobConfig, SlowWorkersAreNamedByRank) {
               ::testing::ThrowsMessage<UserError>(::testing::HasSubstr("worker 1 is named twice")));
 }
 
-TEST(JobConfig, AnUpdateOfSomeWorkersHasThatShareOfTheUsualLearningRate) {
+TEST(JobConfig, AnUpdateFromSomeWorkersUsesThatShareOfTheLearningRate) {
   const auto rate = [](const char* strategy) {
     JobConfig config;
     config.workers = 4;
@@ -89,7 +89,7 @@ TEST(JobConfig, ASeedTooLargeForAFileIsRejected) {
 // The documented defaults of PyTorch 2 (torch.optim.SGD, Adam, AdamW, Adagrad and RMSprop) for a user who
 // gives only the optimizer. Two are Capstan's: sgd's momentum, and its learning rate, which has no default in
 // PyTorch.
-TEST(JobConfig, AnOptimizerHasPyTorchsDefaults) {
+TEST(JobConfig, OptimizersHaveTheDefaultsOfPyTorch) {
   struct Expected {
     const char* optimizer;
     std::map<std::string, double> options;
@@ -116,7 +116,7 @@ TEST(JobConfig, AnOptimizerHasPyTorchsDefaults) {
   }
 }
 
-TEST(JobConfig, AnOptimizerOfTheStrategyHasItsDefaultsToo) {
+TEST(JobConfig, TheOptimizerOfAStrategyHasTheDefaultsOfPyTorch) {
   JobConfig config;
   config.strategy = "diloco";
   config.optimizer.prefer(config.strategy_spec());
@@ -134,7 +134,7 @@ std::string error_of(const JobConfig& config) {
   return "no error";
 }
 
-TEST(JobConfig, WrongValuesAreErrorsThatNameThem) {
+TEST(JobConfig, WrongValuesAreErrorsWithTheFlag) {
   JobConfig config;
   EXPECT_EQ(error_of(config), "no error");
   config.device = "tpu";
@@ -165,7 +165,7 @@ TEST(JobConfig, WrongValuesAreErrorsThatNameThem) {
   EXPECT_EQ(error_of(config), "no error");
 }
 
-TEST(JobConfig, ThreadsAreAtLeastOneAndAsGiven) {
+TEST(JobConfig, ThreadsAreGivenOrAtLeastOne) {
   JobConfig config;
   config.workers = 100000;
   EXPECT_EQ(config.worker_threads(), 1u);

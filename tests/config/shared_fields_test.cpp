@@ -14,8 +14,8 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// Everything that decides what is trained, and nothing that belongs to a host or a process.
-TEST(SharedFields, AreThoseOfTheJobAndNotOfAProcess) {
+// All fields that determine the training, and no field of a host or a process.
+TEST(SharedFields, BelongToTheJobAndNotToAProcess) {
   JobConfig config;
   std::vector<std::string> own;
   for (const auto& field : fields(config))
@@ -74,11 +74,11 @@ TEST(SharedFields, EveryContradictionIsNamedWithBothValues) {
       "--switch 9=async: the job has none");
 }
 
-// What a job was not given has a default, and a member may say the same or something else.
+// Fields that the job does not set have defaults, which a member's value may contradict.
 TEST(SharedFields, DefaultsOfTheJobAreComparedToo) {
   JobConfig job, member;
   job.optimizer.name = "adam";
-  member.optimizer.lr = 0.001;  // Adam's, as PyTorch has it
+  member.optimizer.lr = 0.001;  // Adam's default in PyTorch
   member.given = {"lr"};
   EXPECT_EQ(contradictions(job_text(job), given_text(member)), "");
   member.optimizer.lr = 0.1;

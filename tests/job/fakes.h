@@ -15,7 +15,7 @@
 // Fakes of the terminal, signals, clock and processes of a job.
 namespace capstan::job {
 
-constexpr auto kTestTimeout = std::chrono::seconds(60);  // then a test fails instead of waiting
+constexpr auto kTestTimeout = std::chrono::seconds(60);  // then the test fails
 
 // Thread-safe.
 class FakeStop final : public StopToken {
@@ -25,7 +25,7 @@ class FakeStop final : public StopToken {
     return requests_;
   }
   void request() { ++requests_; }
-  int looks() const { return looks_; }  // how often it was asked
+  int looks() const { return looks_; }  // number of calls of requests()
 
  private:
   std::atomic<int> requests_ = 0, looks_ = 0;

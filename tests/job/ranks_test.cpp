@@ -20,7 +20,7 @@ std::string refusal(const Ranks& ranks, config::JobConfig config = {}) {
   return "";
 }
 
-TEST(Ranks, AreOneServerAndWorkers) {
+TEST(Ranks, MakeOneServerAndWorkers) {
   config::JobConfig config;
   const Ranks ranks{2, 4, "host-a", 7000};
   ranks.apply_to(config);
@@ -33,7 +33,7 @@ TEST(Ranks, AreOneServerAndWorkers) {
   EXPECT_FALSE(Ranks().is_worker());
 }
 
-TEST(Ranks, AJobWithoutRanksStaysAsItIs) {
+TEST(Ranks, DoNotChangeAJobWithoutRanks) {
   config::JobConfig config;
   config.workers = 9;
   Ranks().apply_to(config);
@@ -42,7 +42,7 @@ TEST(Ranks, AJobWithoutRanksStaysAsItIs) {
   EXPECT_TRUE(config.given.empty());
 }
 
-TEST(Ranks, ThatMakeNoJobAreRefused) {
+TEST(Ranks, InvalidOnesAreRejected) {
   EXPECT_THAT(refusal({{}, 3}), HasSubstr("--world-size needs --rank"));
   EXPECT_THAT(refusal({0, 1}), HasSubstr("--world-size of at least 2"));
   EXPECT_THAT(refusal({3, 3}), HasSubstr("--rank 3 is outside --world-size 3: ranks are 0 to 2"));
@@ -66,7 +66,7 @@ TEST(ResumeCommand, WorksFromAnyFolder) {
             "/opt/bin/capstan train --resume '/runs/it'\\''s mine'");
 }
 
-TEST(ResumeCommand, OfARankSaysItsPlaceAndItsToken) {
+TEST(ResumeCommand, OfARankHasRankAndTokenFile) {
   EXPECT_EQ(resume_command("capstan", "/runs/a", {0, 3, "host", 7000}, "/etc/job.token"),
             "capstan train --resume /runs/a --rank 0 --world-size 3 --master-addr host --master-port 7000 "
             "--token-file /etc/job.token");

@@ -95,7 +95,7 @@ TEST_F(ResumeTest, AMissingCheckpointIsAnError) {
   EXPECT_THAT(error_of([&] { (void)find_resume(config, complaints_); }), HasSubstr("no valid checkpoint in"));
 }
 
-TEST_F(ResumeTest, AutoResumesTheRunInTheFolderOrBegins) {
+TEST_F(ResumeTest, AutoResumesTheRunInTheFolderOrStartsANewRun) {
   auto config = job();
   config.resume = "auto";
   EXPECT_FALSE(find_resume(config, complaints_));
@@ -105,7 +105,7 @@ TEST_F(ResumeTest, AutoResumesTheRunInTheFolderOrBegins) {
   EXPECT_EQ(find_resume(config, complaints_)->run, config.train_dir);
 }
 
-TEST_F(ResumeTest, ARunWithoutAnUpdateMayBeginAgain) {
+TEST_F(ResumeTest, ARunWithoutAnUpdateMayStartAgain) {
   const auto run = make_run("a", job(), {0});
   EXPECT_FALSE(has_made_an_update(run)) << "no weights";
   testing::write_file(run / "weights.safetensors", "x");
@@ -134,7 +134,7 @@ TEST_F(ResumeTest, AutoFindsTheNewestRunOfTheSameJob) {
 }
 
 // The default learning rate of async depends on the number of workers.
-TEST_F(ResumeTest, AutoComparesGivenAndNotDerivedValues) {
+TEST_F(ResumeTest, AutoComparesGivenNotDerivedValues) {
   const auto run = make_run("a", job("async", 2));
   EXPECT_EQ(find_same_job(runs_, job("async", 4)).run, run);
   auto given = job("async", 4);

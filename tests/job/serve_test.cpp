@@ -76,10 +76,10 @@ TEST(Serve, SendsTheJobAndRefusesAMemberThatContradictsIt) {
   EXPECT_THAT(other.status().message(), HasSubstr("--epochs 8: the job has 7"));
   link.job = "epochs = \n";
   EXPECT_EQ(client::Observer::learn_job(link, server.connector()).status().code(), StatusCode::kRefused)
-      << "a text that is no configuration";
+      << "not a configuration";
 }
 
-TEST(Serve, EndsAtOnceWhereNoWorkerHasBegun) {
+TEST(Serve, AnInterruptBeforeTrainingEndsAtOnce) {
   Serving server(options(2));
   ASSERT_FALSE(server.address().empty());
   server.stop();
@@ -91,9 +91,8 @@ TEST(Serve, EndsAtOnceWhereNoWorkerHasBegun) {
   EXPECT_FALSE(server.ended_at_once());
 }
 
-// A worker that is in a long step is waited for, for a while of the given clock; then what was reached is
-// kept.
-TEST(Serve, AskedToEndWaitsForAStepAndThenSaves) {
+// `serve` waits for a worker in a long step until its timeout on the fake clock; then it saves.
+TEST(Serve, AnInterruptWaitsForAStepAndThenSaves) {
   const TemporaryFolder folder;
   auto o = options();
   o.config.train_dir = folder / "run";
@@ -118,7 +117,7 @@ TEST(Serve, AskedToEndWaitsForAStepAndThenSaves) {
   EXPECT_EQ(std::string(std::istreambuf_iterator(file), {}), "{\"version\":1,\"why\":\"stopped\"}\n");
 }
 
-TEST(Serve, AskedTwiceEndsAtOnce) {
+TEST(Serve, ASecondInterruptEndsAtOnce) {
   FakeClock clock;  // stands still
   Serving server(options(), &clock);
   auto worker = join(server);
@@ -136,14 +135,14 @@ TEST(Serve, AllWorkersLostIsAFailure) {
   Serving server(o);
   try {
     (void)server.result();
-    FAIL() << "no worker came";
+    FAIL() << "no worker joined, but no failure";
   } catch (const Failure& failure) {
     EXPECT_EQ(failure.code(), kLost);
     EXPECT_STREQ(failure.what(), "all workers are lost");
   }
 }
 
-// It would set the checkpoints of the run before aside, and remove them.
+// A new run would set aside the checkpoints of the earlier one, and remove them later.
 TEST(Serve, AFolderWithCheckpointsIsRefusedUnlessItIsResumed) {
   const TemporaryFolder folder;
   std::filesystem::create_directories(folder / "run/checkpoints/step-00000010");

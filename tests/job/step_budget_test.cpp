@@ -133,7 +133,7 @@ TEST(StepBudget, EndsAtMaxSteps) {
   EXPECT_EQ(budget_steps(job("local-sgd:5", 4, 100), kSamples, nullptr).segment_steps, 84u);
 }
 
-TEST(StepBudget, OneProcessTakesEveryStepItself) {
+TEST(StepBudget, OneProcessMakesEveryStepItself) {
   auto config = job("single", 2);
   const auto budget = budget_steps(config, kSamples, nullptr);
   EXPECT_EQ(budget.total, 2u * 63) << "500 samples in batches of 8";

@@ -192,7 +192,7 @@ TEST_F(SupervisorTest, EvaluatesEachEpochAndTheEnd) {
   EXPECT_THAT(testing::contents(run_ / "metrics.jsonl"), HasSubstr(R"({"kind":"checkpoint","step":4})"));
 }
 
-TEST_F(SupervisorTest, ReportsProgressAsOftenAsItsIntervalSays) {
+TEST_F(SupervisorTest, ReportsProgressOncePerInterval) {
   begin(2);
   allow(2);
   await_updates(1);
@@ -258,7 +258,7 @@ TEST_F(SupervisorTest, WithoutAnyWorkerTheJobIsLost) {
   for (auto& worker : workers_) worker->die();
   try {
     (void)result_.get();
-    ADD_FAILURE() << "it ended well";
+    ADD_FAILURE() << "the job did not fail";
   } catch (const Failure& failure) {
     EXPECT_EQ(failure.code(), kLost);
     EXPECT_THAT(failure.what(), HasSubstr("all 2 workers are lost"));
@@ -272,7 +272,7 @@ TEST_F(SupervisorTest, AServerThatEndsIsNamed) {
   processes_.end({true, 0, {139, 11}, "server: broken"});
   try {
     (void)result_.get();
-    ADD_FAILURE() << "it ended well";
+    ADD_FAILURE() << "the job did not fail";
   } catch (const Failure& failure) {
     EXPECT_EQ(failure.code(), kLost);
     EXPECT_STREQ(failure.what(),
@@ -325,7 +325,7 @@ TEST_F(SupervisorTest, ASecondInterruptEndsAtOnce) {
   stop_.request();
   try {
     (void)result_.get();
-    ADD_FAILURE() << "it ended well";
+    ADD_FAILURE() << "the job did not fail";
   } catch (const Failure& failure) {
     EXPECT_EQ(failure.code(), kInterrupted);
     EXPECT_STREQ(failure.what(), "interrupted; the job did not end in time and was killed");
@@ -337,7 +337,7 @@ TEST_F(SupervisorTest, AnInterruptBeforeTrainingEndsAtOnce) {
   stop_.request();
   try {
     (void)result_.get();
-    ADD_FAILURE() << "it ended well";
+    ADD_FAILURE() << "the job did not fail";
   } catch (const Failure& failure) {
     EXPECT_EQ(failure.code(), kInterrupted);
     EXPECT_STREQ(failure.what(), "interrupted before all workers had joined");
@@ -354,7 +354,7 @@ TEST_F(SupervisorTest, WrongInputOfAWorkerEndsTheJobAfterACheckpoint) {
   workers_[0]->allow(1000);
   try {
     (void)result_.get();
-    ADD_FAILURE() << "it ended well";
+    ADD_FAILURE() << "the job did not fail";
   } catch (const UserError& error) {
     EXPECT_STREQ(error.what(), "image 7 cannot be read");
   }
@@ -410,7 +410,7 @@ TEST_F(SupervisorTest, AnInterruptCancelsTheLastEvaluation) {
   EXPECT_EQ(result.checkpoint, 2u);
 }
 
-TEST_F(SupervisorTest, WorkersThatLeaveEarlyLeaveAnUnfinishedJob) {
+TEST_F(SupervisorTest, WhenWorkersLeaveEarlyTheJobIsUnfinished) {
   begin(100);
   allow(2);
   await_updates(1);

@@ -153,7 +153,7 @@ TEST_F(TrainTest, AFinishedRunHasNothingLeftToTrain) {
   EXPECT_THAT(events_.messages(), Contains("nothing is left to train after 6 updates: --"));
 }
 
-TEST_F(TrainTest, ALimitOfTheResumedRunIsNamedWhereItEndsTheRunAgain) {
+TEST_F(TrainTest, AReachedLimitOfTheResumedRunIsReported) {
   auto first = config("a", 1);
   first.max_steps = 4;
   (void)run(first);
@@ -164,7 +164,7 @@ TEST_F(TrainTest, ALimitOfTheResumedRunIsNamedWhereItEndsTheRunAgain) {
       Contains("nothing is left to train after 4 updates: --max-steps 4 is reached (0 lifts the limit)"));
 }
 
-TEST_F(TrainTest, ARunThatNeverMadeAnUpdateBegins) {
+TEST_F(TrainTest, ARunWithoutAnUpdateStartsAgain) {
   auto first = config("a", 1);
   first.checkpoint_every = "never";
   first.resume = "auto";

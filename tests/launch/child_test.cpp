@@ -43,7 +43,7 @@ bool comes_to_an_end(pid_t pid) {
   return testing::all_ended({pid});
 }
 
-TEST(Child, TellsItsExitCode) {
+TEST(Child, ReportsItsExitCode) {
   for (int code : {0, 1, 2, 77}) {
     Child child(shell("exit " + std::to_string(code)));
     const auto exit = child.wait(soon());
@@ -55,7 +55,7 @@ TEST(Child, TellsItsExitCode) {
   }
 }
 
-TEST(Child, TellsWhichSignalKilledIt) {
+TEST(Child, ReportsTheSignalThatKilledIt) {
   Child child(shell("kill -TERM $$; sleep 100"));
   const auto exit = child.wait(soon());
   ASSERT_TRUE(exit);
@@ -64,7 +64,7 @@ TEST(Child, TellsWhichSignalKilledIt) {
   EXPECT_THAT(exit->text(), HasSubstr("killed by signal 15"));
 }
 
-TEST(Child, TakesSignals) {
+TEST(Child, ReceivesSignals) {
   Child child(sleeper());
   EXPECT_FALSE(child.poll());
   EXPECT_FALSE(child.wait(SteadyClock::now()));
@@ -72,7 +72,7 @@ TEST(Child, TakesSignals) {
   const auto exit = child.wait(soon());
   ASSERT_TRUE(exit);
   EXPECT_EQ(exit->signal, SIGKILL);
-  child.signal(SIGKILL);  // long gone: goes nowhere
+  child.signal(SIGKILL);  // no effect: the process has ended
 }
 
 TEST(Child, IgnoresTheTerminalsInterrupt) {
@@ -82,7 +82,7 @@ TEST(Child, IgnoresTheTerminalsInterrupt) {
   EXPECT_EQ(child.read_line(soon()), "still here");
 }
 
-TEST(Child, TakesTheTerminalsInterruptWhereItIsToldTo) {
+TEST(Child, ReceivesTheTerminalsInterruptIfConfigured) {
   auto options = shell("kill -INT $$; sleep 100");
   options.ignore_interrupt = false;
   Child child(options);
@@ -91,7 +91,7 @@ TEST(Child, TakesTheTerminalsInterruptWhereItIsToldTo) {
   EXPECT_EQ(exit->signal, SIGINT);
 }
 
-TEST(Child, GivesItsOutputLineByLine) {
+TEST(Child, ReturnsItsOutputLineByLine) {
   auto options = shell("printf 'one\\ntwo\\n\\nfo'; printf 'ur\\n'");
   options.read_output = true;
   Child child(options);
@@ -100,7 +100,7 @@ TEST(Child, GivesItsOutputLineByLine) {
   EXPECT_TRUE(child.wait(soon()));
 }
 
-TEST(Child, ALastLineWithoutAnEndIsALine) {
+TEST(Child, ALastLineNeedsNoNewline) {
   auto options = shell("printf 'one\\ntwo'");
   options.read_output = true;
   Child child(options);
@@ -109,7 +109,7 @@ TEST(Child, ALastLineWithoutAnEndIsALine) {
   EXPECT_FALSE(child.read_line(soon()));
 }
 
-TEST(Child, ALineThatDoesNotComeEndsAtTheDeadline) {
+TEST(Child, ReadingALineEndsAtTheDeadline) {
   auto options = shell("exec sleep 1000");
   options.read_output = true;
   Child child(options);
@@ -117,10 +117,10 @@ TEST(Child, ALineThatDoesNotComeEndsAtTheDeadline) {
   EXPECT_FALSE(child.read_line(deadline));
   EXPECT_GE(SteadyClock::now(), deadline);
   EXPECT_FALSE(child.read_line(SteadyClock::now() - std::chrono::seconds(1)));
-  EXPECT_FALSE(child.poll()) << "it is the line that did not come, not the process that ended";
+  EXPECT_FALSE(child.poll()) << "the deadline passed, but the process still runs";
 }
 
-TEST(Child, ItsErrorsGoToItsLog) {
+TEST(Child, WritesStandardErrorToItsLog) {
   const TemporaryFolder folder;
   auto options = shell("echo first >&2; echo; echo last words >&2; echo >&2");
   options.error_log = folder / "log";
@@ -140,7 +140,7 @@ TEST(Child, InheritsTheEnvironmentAndMore) {
   EXPECT_EQ(child.read_line(soon()), "outer inner");
 }
 
-TEST(Child, ItsOwnEnvironmentReplacesWhatItInherits) {
+TEST(Child, ItsOwnEnvironmentOverridesTheInheritedOne) {
   ::setenv("CAPSTAN_TEST_OUTER", "outer", 1);
   auto options = shell("env | grep -c ^CAPSTAN_TEST_OUTER=; echo $CAPSTAN_TEST_OUTER");
   options.environment = {"CAPSTAN_TEST_OUTER=mine"};
@@ -150,7 +150,7 @@ TEST(Child, ItsOwnEnvironmentReplacesWhatItInherits) {
   EXPECT_EQ(child.read_line(soon()), "mine");
 }
 
-TEST(Child, ReadsNothingFromOurInput) {
+TEST(Child, HasAnEmptyStandardInput) {
   auto options = shell("cat; echo end");
   options.read_output = true;
   Child child(options);
@@ -176,7 +176,7 @@ TEST(Child, MovesWithItsProcess) {
   EXPECT_TRUE(is_alive(pid));
 }
 
-TEST(Child, AMissingProgramIsAnErrorThatNamesIt) {
+TEST(Child, AMissingProgramIsAnErrorWithItsPath) {
   try {
     Child::Options options;
     options.arguments = {"/no/such/program"};
@@ -187,7 +187,7 @@ TEST(Child, AMissingProgramIsAnErrorThatNamesIt) {
   }
 }
 
-// A process in between starts the child, tells its number and is killed: the kernel must end the child.
+// An intermediate process starts the child, prints its pid and is killed: the kernel must kill the child.
 TEST(Child, DoesNotOutliveItsParent) {
   int ends[2];
   ASSERT_EQ(::pipe(ends), 0);
@@ -209,8 +209,8 @@ TEST(Child, DoesNotOutliveItsParent) {
   ::close(ends[1]);
 }
 
-// Whoever starts us may ignore the ends of children, and that is inherited.
-TEST(Child, ItsEndIsSeenThoughTheSignalWasIgnored) {
+// A parent process may ignore SIGCHLD, and children inherit that.
+TEST(Child, ItsExitCodeIsKnownEvenIfSigchldWasIgnored) {
   ::signal(SIGCHLD, SIG_IGN);
   Child child(shell("exit 7"));
   const auto exit = child.wait(soon());
@@ -218,7 +218,7 @@ TEST(Child, ItsEndIsSeenThoughTheSignalWasIgnored) {
   EXPECT_EQ(exit->code, 7);
 }
 
-TEST(Programs, LieBesideThisOne) {
+TEST(Programs, AreInTheFolderOfThisOne) {
   EXPECT_TRUE(std::filesystem::exists(own_folder() / "launch_test"));
 }
 

@@ -40,7 +40,7 @@ TEST(HostCheck, LittleMemoryIsAWarning) {
   EXPECT_EQ(memory_finding("MemTotal: 2000000 kB\nMemAvailable: 976563 kB\n").verdict, Verdict::kGood);
 }
 
-TEST(HostCheck, MeminfoThatSaysNothingIsAWarning) {
+TEST(HostCheck, MeminfoWithoutFiguresIsAWarning) {
   for (const char* text :
        {"", "MemTotal: 2000000 kB\n", "MemAvailable: 2000000 kB\n", "MemTotal: much\nMemAvailable: more\n"}) {
     const auto finding = memory_finding(text);
@@ -86,14 +86,14 @@ TEST(HostCheck, LibtorchIsJudgedByItsBlas) {
   EXPECT_THAT(stubborn.remedy, HasSubstr("ignores the thread count"));
 }
 
-TEST(HostCheck, LibtorchThatPrintsNothingDoesNotStart) {
+TEST(HostCheck, LibtorchWithoutOutputIsMissing) {
   const auto finding = libtorch_finding(std::nullopt, "bin/capstan-torch");
   EXPECT_EQ(finding.verdict, Verdict::kMissing);
   EXPECT_EQ(finding.what, "capstan-torch does not start");
   EXPECT_THAT(finding.remedy, HasSubstr("bin/capstan-torch describe"));
 }
 
-TEST(HostCheck, LibtorchThatPrintsSomethingElseIsAFindingToo) {
+TEST(HostCheck, LibtorchWithUnexpectedOutputIsMissing) {
   for (const char* line :
        {"", "usage: capstan-torch", "{", "[]", "7", R"({"libtorch":"1.13.0"})",
         R"({"libtorch":1,"blas":"b","reference_blas":false,"obeys_threads":true,"gflops":1})",

@@ -4,7 +4,7 @@
 
 namespace capstan::testing {
 
-// An event loop whose time passes only when the test says so. Not thread-safe.
+// An event loop with a clock that only the test advances. Not thread-safe.
 class FakeTime {
  public:
   FakeTime() : loop_([this] { return now_; }) {}
@@ -12,12 +12,12 @@ class FakeTime {
   transport::EventLoop& loop() { return loop_; }
   TimePoint now() const { return now_; }
 
-  // Runs what is ready, until nothing is.
+  // Runs the loop until no event is ready.
   void settle() {
     while (loop_.run_once(TimePoint::min())) {
     }
   }
-  // Lets time pass in steps, and runs what is ready after each.
+  // Advances the clock in steps, and runs the loop after each.
   void pass(Duration time, Duration step = std::chrono::milliseconds(10)) {
     settle();
     for (const auto end = now_ + time; now_ < end;) {
@@ -25,7 +25,7 @@ class FakeTime {
       settle();
     }
   }
-  // Time passes without a turn of the loop, as for a process that was stopped.
+  // Advances the clock without running the loop, as for a stopped process.
   void jump(Duration time) { now_ += time; }
 
  private:

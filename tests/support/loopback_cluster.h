@@ -23,17 +23,17 @@ inline std::shared_ptr<spdlog::logger> silent_log() {
   return std::make_shared<spdlog::logger>("test", std::make_shared<spdlog::sinks::null_sink_mt>());
 }
 
-// The servers of a job as threads of the test, on a network of its own. Address "0" leads.
+// The servers of a job as threads of the test, on their own in-memory network. Address "0" is the leader.
 class LoopbackCluster {
  public:
-  // What the servers send to their clients suffers from `faults`, if they are given.
+  // `faults`, if given, apply to messages from the servers to their clients.
   LoopbackCluster(bool share_memory, server::ServerOptions options,
                   std::optional<transport::faulty::Faults> faults = {})
       : network_(share_memory), token_(cluster::Token::generate()) {
     options.members.token = token_;
     for (std::uint32_t i = 0; i < options.job.servers; ++i) {
       auto mine = options;
-      if (i > 0) {  // of checkpoints followers know what the leader tells them
+      if (i > 0) {  // followers learn about checkpoints from the leader
         mine.checkpoints = {};
         mine.resume.reset();
       }
@@ -62,7 +62,7 @@ class LoopbackCluster {
       return network_.connect(loop, address);
     };
   }
-  // Every connection misbehaves in its own way, all derived from the plan's seed.
+  // Every connection has its own faults, derived from the fault plan's seed.
   client::Connector connector(transport::faulty::Faults faults) {
     return [this, faults, n = std::uint64_t{0}](
                transport::EventLoop& loop,
@@ -71,7 +71,7 @@ class LoopbackCluster {
       if (!inner) return inner;
       auto mine = faults;
       mine.seed = derive_seed({faults.seed, n});
-      // Only the first connection is cut, so that coming back succeeds.
+      // Only the first connection is cut, so that the reconnect succeeds.
       if (n++ > 0) mine.cut_after = 0;
       return transport::faulty::wrap(loop, std::move(*inner), mine);
     };
@@ -79,9 +79,9 @@ class LoopbackCluster {
   transport::loopback::Network& network() { return network_; }
   const cluster::Token& token() const { return token_; }
 
-  // The outcome of a server, once its job is over.
+  // The outcome of a server; waits for the end of its job.
   server::Server::Outcome outcome(std::size_t server = 0) { return nodes_[server]->outcome(); }
-  // The leader's last report, and the weights of all servers in one; once the job is over.
+  // The leader's last report, and the weights of all servers in one array; after the end of the job.
   const wire::StatusReport& report() { return nodes_[0]->report(); }
   std::vector<float> weights() {
     std::vector<float> all;
@@ -106,7 +106,7 @@ class LoopbackCluster {
         std::uint64_t accepted = 0;
         server::Server server(loop, options, silent_log());
         auto listener = network.listen(loop, std::to_string(index), [&](auto connection) {
-          // The first that the leader meets are the other servers: they reach it well.
+          // The leader's first connections are those of the followers, which have no faults.
           const bool is_server = index == 0 && accepted + 1 < options.job.servers;
           ++accepted;
           if (faults && !is_server) {
@@ -126,7 +126,7 @@ class LoopbackCluster {
         }
         outcome_ = server.outcome();
         report_ = server.status();
-        // Of one that was killed nothing is to be had: it may be in the middle of an update.
+        // A killed server has no result: it may be in the middle of an update.
         if (outcome_ == server::Server::Outcome::kFinished ||
             outcome_ == server::Server::Outcome::kAllWorkersLost)
           weights_.assign(server.weights().begin(), server.weights().end());

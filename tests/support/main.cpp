@@ -1,6 +1,6 @@
-// The main function of all test programs. With CAPSTAN_NO_SKIP=1 a test that skips itself fails: what is not
-// tested must not look tested. CTest counts a test as skipped only where it may, and says so
-// (cmake/toolbox.cmake).
+// The main function of all test programs. With CAPSTAN_NO_SKIP=1 a test that skips itself fails, so that an
+// untested feature does not count as tested. For a skip that is allowed, it prints the line by which CTest
+// recognises a skipped test (cmake/toolbox.cmake).
 
 #include <algorithm>
 #include <cstdio>
@@ -13,7 +13,7 @@
 
 namespace {
 
-// What no package of Debian that is small enough brings.
+// Tests that need software without a small Debian package.
 constexpr std::string_view kMaySkip[] = {
     "TorchFile.IsReadByPython",  // PyTorch for Python; libtorch reads the same files in another test
 };

@@ -1,4 +1,4 @@
-// What most tests include, compiled once.
+// Headers that most tests include, compiled once.
 #include <algorithm>
 #include <array>
 #include <atomic>

@@ -1,1 +1,1 @@
-// Nothing: the library that owns the precompiled header needs a file.
+// Empty: the library that owns the precompiled header needs a source file.

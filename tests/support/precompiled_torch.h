@@ -1,4 +1,4 @@
-// The same for tests of what uses libtorch.
-#include "precompiled.h"
-
+// The same for tests that use libtorch.
 #include <ATen/ATen.h>
+
+#include "precompiled.h"

@@ -27,7 +27,7 @@ class RandomFields {
     value = static_cast<T>(engine_());
   }
   void fill(bool& value) { value = engine_() % 2 == 1; }
-  // Any bits, so also the numbers that are none.
+  // Any bits, NaNs included.
   void fill(float& value) { value = std::bit_cast<float>(static_cast<std::uint32_t>(engine_())); }
   void fill(double& value) { value = std::bit_cast<double>(engine_()); }
   template <class E>
@@ -63,7 +63,7 @@ class RandomFields {
   std::mt19937_64 engine_;
 };
 
-// Every field in turn, as text.
+// Every field in order, as text.
 class FieldTexts {
  public:
   template <class T>
