@@ -42,7 +42,7 @@ TEST(WireCheck, FindsAWrongWeight) {
   for (const double wrong : {0.5, 0.0, std::numeric_limits<double>::quiet_NaN()}) {
     auto observations = right();
     observations[1].weight = wrong;
-    EXPECT_THAT(check_weights(observations, plain_sgd()), HasSubstr("worker 1 saw")) << wrong;
+    EXPECT_THAT(check_weights(observations, plain_sgd()), HasSubstr("worker 1 has weight")) << wrong;
   }
 }
 

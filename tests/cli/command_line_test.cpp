@@ -32,15 +32,12 @@ struct Command {
   explicit Command(const Arguments& arguments, config::Commands fields = config::kTrain) {
     CommandLine line("try", "What it does.\n\n  capstan try this\n");
     line.add(job, fields);
-    line.add({.name = "total-steps", .value = &total_steps, .help = "Updates of the whole run"});
-    line.add({.name = "rank", .value = &rank, .help = "Rank of this worker"});
-    line.add({.name = "connect-timeout",
-              .value = &connect_timeout,
-              .limits = config::NumberRange{0.1, 1e6},
-              .help = "Seconds"});
-    line.add({.name = "json", .value = &json, .help = "Print one JSON object\nand nothing else"});
-    line.add({.name = "verbose", .also = "-v", .value = &verbose, .help = "Log members that join and leave"});
-    line.add({.name = "hidden", .value = &hidden, .hidden = true});
+    line.flag("total-steps", &total_steps, "Updates of the whole run");
+    line.flag("rank", &rank, "Rank of this worker");
+    line.flag("connect-timeout", &connect_timeout, "Seconds", config::NumberRange{0.1, 1e6});
+    line.flag("json", &json, "Print one JSON object\nand nothing else");
+    line.flag("verbose", &verbose, "Log members that join and leave").also = "-v";
+    line.flag("hidden", &hidden, "").hidden = true;
     found = line.parse(arguments);
   }
 };
@@ -167,7 +164,7 @@ TEST(CommandLine, UnknownWordsAreOneLine) {
 TEST(CommandLine, RequiredFlagsAreNamed) {
   std::string server;
   CommandLine line("try", "");
-  line.add({.name = "server", .value = &server, .required = true});
+  line.flag("server", &server, "").required = true;
   EXPECT_THAT([&] { line.parse({}); },
               ::testing::ThrowsMessage<UserError>("--server is required (see capstan try --help)"));
 }
@@ -176,8 +173,8 @@ TEST(CommandLine, OneFlagMayBePositional) {
   std::filesystem::path path;
   bool json = false;
   CommandLine line("try", "");
-  line.add({.name = "PATH", .value = &path, .required = true, .positional = true});
-  line.add({.name = "json", .value = &json});
+  line.positional("PATH", &path, "").required = true;
+  line.flag("json", &json, "");
   EXPECT_THAT([&] { line.parse({"--json"}); },
               ::testing::ThrowsMessage<UserError>("PATH is required (see capstan try --help)"));
   EXPECT_THAT(
@@ -263,9 +260,9 @@ TEST_F(ConfigFile, AFlagOfTheCommandHidesTheFieldOfTheSameName) {
   for (const bool before : {false, true}) {
     config::JobConfig job;
     CommandLine line("try", "");
-    if (before) line.add({.name = "threads", .value = &own, .help = "My threads"});
+    if (before) line.flag("threads", &own, "My threads");
     line.add(job, config::kTrain);
-    if (!before) line.add({.name = "threads", .value = &own, .help = "My threads"});
+    if (!before) line.flag("threads", &own, "My threads");
     EXPECT_THAT(line.help(), AllOf(HasSubstr("My threads [1]"), Not(HasSubstr("Compute threads"))));
     ASSERT_TRUE(line.parse(with("threads = 5\n")));
     EXPECT_EQ(own, 5u);

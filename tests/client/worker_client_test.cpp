@@ -138,7 +138,7 @@ TEST_F(Worker, AShardOutsideTheModelIsMalformed) {
     serve("0", joins_with(joined(begin, end)));
     const auto client = join(options({"0"}));
     EXPECT_EQ(client.status().code(), StatusCode::kMalformed);
-    EXPECT_EQ(client.status().message(), "a shard outside the model");
+    EXPECT_EQ(client.status().message(), "a server's shard is outside of the model");
     servers_.clear();
   }
 }
@@ -148,14 +148,14 @@ TEST_F(Worker, ShardsThatDoNotMakeUpTheModelAreMalformed) {
   serve("1", joins_with(joined(32, 63, 2)));
   const auto client = join(options({"0", "1"}));
   EXPECT_EQ(client.status().code(), StatusCode::kMalformed);
-  EXPECT_EQ(client.status().message(), "the servers' shards do not make up the model");
+  EXPECT_EQ(client.status().message(), "the servers' shards do not cover the model");
 }
 
 TEST_F(Worker, ANumberOfServersThatIsNotTheJobsIsRefused) {
   serve("0", joins_with(joined(0, 64, 3)));
   const auto client = join(options({"0", "1"}));
   EXPECT_EQ(client.status().code(), StatusCode::kRefused);
-  EXPECT_EQ(client.status().message(), "0: this job has 3 servers, but 2 were named");
+  EXPECT_EQ(client.status().message(), "0: this job has 3 servers, but 2 were given");
 }
 
 TEST_F(Worker, AServerThatIsNotThereIsNamed) {

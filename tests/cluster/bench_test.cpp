@@ -145,7 +145,7 @@ TEST(BenchWire, WrongInputIsSaid) {
       {{"bench", "wire", "--model=resnet5"},
        "unknown network 'resnet5' (did you mean resnet50?); capstan models lists all"},
       {{"bench", "wire", "--model=bytes:3"},
-       "network 'bytes:3': N in bytes:N is a positive multiple of 4, such as bytes:4096"},
+       "network 'bytes:3': N in bytes:N must be a positive multiple of 4, such as bytes:4096"},
       {{"bench", "wire", "--strategy=single"}, "bench wire measures servers: --strategy single has none"}};
   for (const auto& [arguments, message] : mistakes) {
     Program run(folder, arguments);

@@ -49,7 +49,7 @@ class ByHand : public ::testing::Test {
   const fs::path token_ = token_file(folder_);
 };
 
-TEST_F(ByHand, ServerAndWorkersMeetOverEveryTransport) {
+TEST_F(ByHand, ServerAndWorkersConnectOverEveryTransport) {
   for (const std::string transport : {"auto", "local", "ucx"}) {
     auto server = serve({"--workers=2", "--transport=" + transport});
     const auto address = address_of(server);
@@ -92,7 +92,6 @@ TEST_F(ByHand, AFollowerMayStartFirst) {
   const auto port = free_port();
   auto follower = serve({"--leader=127.0.0.1:" + port});
   const auto second = address_of(follower);
-  std::this_thread::sleep_for(std::chrono::milliseconds(300));
   auto leader = serve({"--workers=1", "--servers=2", "--listen=127.0.0.1:" + port});
   const auto first = address_of(leader);
   ASSERT_FALSE(first.empty()) << leader.errors();
@@ -102,8 +101,8 @@ TEST_F(ByHand, AFollowerMayStartFirst) {
   EXPECT_EQ(follower.exit_code(), 0) << follower.errors();
 }
 
-// Has the process said what a signal means to it? Loading libtorch comes before that, and may take long.
-bool minds(pid_t pid, int signal) {
+// True once the process handles the signal. Loading libtorch comes first, and may take long.
+bool blocks_signal(pid_t pid, int signal) {
   const auto status = text_of("/proc/" + std::to_string(pid) + "/status");
   const auto at = status.find("SigBlk:");
   return at != std::string::npos &&
@@ -111,15 +110,14 @@ bool minds(pid_t pid, int signal) {
 }
 
 TEST_F(ByHand, AWorkerThatWaitsIsInterrupted) {
-  auto nobody = work("127.0.0.1:1");
+  auto unanswered = work("127.0.0.1:1");
   auto server = serve({"--workers=2", "--verbose"});
   auto joined = work(address_of(server));
-  for (auto* worker : {&nobody, &joined}) {
-    for (int i = 0; i < 600 && !minds(worker->child().pid(), SIGTERM); ++i)
-      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  for (auto* worker : {&unanswered, &joined}) {
+    ASSERT_TRUE(eventually([&] { return blocks_signal(worker->child().pid(), SIGTERM); }));
   }
   ASSERT_TRUE(server.said("worker 0 joined")) << server.errors();
-  for (auto* worker : {&nobody, &joined}) {
+  for (auto* worker : {&unanswered, &joined}) {
     worker->child().signal(SIGTERM);
     EXPECT_EQ(worker->exit_code(20), 130) << worker->errors();
     EXPECT_EQ(worker->json()["ok"], false);
@@ -128,7 +126,7 @@ TEST_F(ByHand, AWorkerThatWaitsIsInterrupted) {
   EXPECT_EQ(server.exit_code(20), 130) << server.errors();
 }
 
-TEST_F(ByHand, ALostServerEndsEverybodyWithCode3OverEveryTransport) {
+TEST_F(ByHand, ALostServerEndsAllProcessesWithCode3OverEveryTransport) {
   for (const std::string transport : {"local", "ucx"}) {
     for (const bool leader_dies : {true, false}) {
       const auto over = "--transport=" + transport;
@@ -162,13 +160,13 @@ TEST_F(ByHand, WorkersLearnTheJobFromTheServer) {
   EXPECT_EQ(text_of(folder_ / "a.safetensors"), text_of(folder_ / "run" / "weights.safetensors"));
 }
 
-TEST_F(ByHand, WrongTokensAndContradictionsAreRefusedAndTheJobGoesOn) {
+TEST_F(ByHand, WrongTokensAndContradictionsAreRefusedAndTheJobContinues) {
   auto server = serve({"--workers=2", "--verbose"});
   const auto address = address_of(server);
   auto good = work(address);
-  auto thief = work(address, {"--token-file=" + token_file(folder_, kOtherToken).string()});
-  EXPECT_EQ(thief.exit_code(), 2);
-  EXPECT_THAT(thief.errors(), HasSubstr("wrong job token"));
+  auto unauthenticated = work(address, {"--token-file=" + token_file(folder_, kOtherToken).string()});
+  EXPECT_EQ(unauthenticated.exit_code(), 2);
+  EXPECT_THAT(unauthenticated.errors(), HasSubstr("wrong job token"));
   auto different = work(address, {"--network=mlp", "--seed=7", "--batch-size=32"});
   EXPECT_EQ(different.exit_code(), 2);
   for (const auto* name : {"--network mlp", "--seed 7"}) {
@@ -182,7 +180,7 @@ TEST_F(ByHand, WrongTokensAndContradictionsAreRefusedAndTheJobGoesOn) {
   EXPECT_EQ(server.exit_code(), 0) << server.errors();
 }
 
-TEST_F(ByHand, TokensAreNeverLoose) {
+TEST_F(ByHand, ATokenFileThatOthersCanReadIsRefused) {
   const auto loose = folder_ / "loose";
   std::ofstream(loose) << kToken;
   fs::permissions(loose, fs::perms::owner_read | fs::perms::others_read);
@@ -194,7 +192,7 @@ TEST_F(ByHand, TokensAreNeverLoose) {
   EXPECT_THAT(none.errors(), HasSubstr("CAPSTAN_TOKEN"));
 }
 
-TEST_F(ByHand, APortInUseIsSaid) {
+TEST_F(ByHand, APortInUseIsReported) {
   auto server = serve({"--workers=1"});
   const auto address = address_of(server);
   auto second = serve({"--workers=1", "--listen=" + address});
@@ -204,13 +202,13 @@ TEST_F(ByHand, APortInUseIsSaid) {
   EXPECT_EQ(server.exit_code(), 130);
 }
 
-TEST_F(ByHand, ANobodyThereIsSaid) {
+TEST_F(ByHand, AnAddressWithoutAServerIsReported) {
   auto worker = work("127.0.0.1:1", {"--connect-timeout=1"});
   EXPECT_EQ(worker.exit_code(), 3);
   EXPECT_THAT(worker.errors(), HasSubstr("127.0.0.1:1"));
 }
 
-TEST_F(ByHand, AWorkerSavesWhatItEndsWith) {
+TEST_F(ByHand, AWorkerSavesItsFinalWeights) {
   auto server = serve({"--workers=2"});
   const auto address = address_of(server);
   auto a = work(address, {"--save=" + (folder_ / "a.safetensors").string()});
@@ -247,7 +245,7 @@ class Ranks : public ByHand {
   const std::string port_ = free_port();
 };
 
-TEST_F(Ranks, RunTheJobThatTrainRuns) {
+TEST_F(Ranks, TrainTheSameWeightsAsOneCommand) {
   auto master = rank(0, {"--epochs=2"}), a = rank(1, {"--epochs=2"}), b = rank(2);
   ASSERT_EQ(master.exit_code(), 0) << master.errors();
   EXPECT_EQ(a.exit_code(), 0) << a.errors();
@@ -272,7 +270,7 @@ TEST_F(Ranks, ARankThatContradictsTheJobIsRefusedByName) {
   EXPECT_EQ(master.json()["steps"], 2 * 23);
 }
 
-TEST_F(Ranks, AWorkerThatDoesNotComeIsLeftOut) {
+TEST_F(Ranks, TheJobStartsWithoutAWorkerThatDoesNotJoin) {
   auto master = rank(0, {"--epochs=1", "--join-timeout=8"}), a = rank(1, {"--epochs=1"});
   EXPECT_EQ(master.exit_code(), 0) << master.errors();
   EXPECT_EQ(a.exit_code(), 0) << a.errors();
@@ -285,7 +283,7 @@ TEST_F(Ranks, WithoutAnyWorkerTheJobEndsWithCode3) {
   EXPECT_EQ(master.exit_code(), 3) << master.errors();
 }
 
-TEST_F(Ranks, ThatWaitAreInterrupted) {
+TEST_F(Ranks, CanBeInterruptedWhileTheyWait) {
   auto master = rank(0);
   ASSERT_TRUE(master.said("waiting for")) << master.errors();
   const auto servers = master.children(" serve ");
@@ -295,7 +293,7 @@ TEST_F(Ranks, ThatWaitAreInterrupted) {
   EXPECT_TRUE(all_ended(servers));
 }
 
-TEST_F(Ranks, DieWithTheirMaster) {
+TEST_F(Ranks, EndWithRankZero) {
   auto master = rank(0, {"--epochs=400"}), a = rank(1, {"--epochs=400"}), b = rank(2, {"--epochs=400"});
   ASSERT_TRUE(master.said("epoch 1 ")) << master.errors();
   const auto servers = master.children(" serve ");
@@ -329,8 +327,7 @@ class TwoHosts {
       return shell("ip -n " + a_ + " link show ca" + cable + " | grep -q LOWER_UP") == 0 &&
              shell("ip -n " + b_ + " link show cb" + cable + " | grep -q LOWER_UP") == 0;
     };
-    for (int i = 0; made_ && i < 200 && !has_carrier(); ++i)
-      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    made_ = made_ && eventually(has_carrier);
   }
   ~TwoHosts() {
     shell("ip netns del " + a_);
@@ -375,7 +372,7 @@ TEST_F(ByHand, ServerAndWorkersOnTwoHosts) {
 }
 
 // A payload is longer under way than a silent member is waited for: four seconds here.
-TEST_F(ByHand, ASlowNetworkIsNoLoss) {
+TEST_F(ByHand, ASlowNetworkLosesNoWorker) {
   const TwoHosts hosts;
   if (!hosts.made() || !hosts.limit("3500kbit"))
     GTEST_SKIP() << "slow network namespaces cannot be made here (they need root, iproute2 and tbf)";

@@ -11,11 +11,12 @@
 
 #include "capstan/job/environment.h"
 #include "capstan/launch/processes.h"
+#include "support/eventually.h"
 
 // Fakes of the terminal, signals, clock and processes of a job.
 namespace capstan::job {
 
-constexpr auto kTestTimeout = std::chrono::seconds(60);  // then the test fails
+using testing::kTestTimeout;
 
 // Thread-safe.
 class FakeStop final : public StopToken {

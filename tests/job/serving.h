@@ -16,7 +16,7 @@
 
 namespace capstan::job {
 
-// `serve` on a thread. Ends it, where the test has not.
+// `serve` on a thread. The destructor ends it.
 class Serving {
  public:
   explicit Serving(ServeOptions options, FakeClock* clock = nullptr) : token_(options.token) {
@@ -45,11 +45,10 @@ class Serving {
     return address_.value_or("");
   }
   void stop() { stop_.request(); }
-  // `serve` has asked so often whether it is to end.
+  // Waits until `serve` has polled the stop token `count` more times.
   void await_looks(int count) {
     const int before = stop_.looks();
-    for (int i = 0; i < 600 && stop_.looks() < before + count; ++i)
-      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    (void)testing::eventually([&] { return stop_.looks() >= before + count; });
   }
   bool ended_at_once() const { return ended_at_once_; }
   ServeResult result() { return result_.get(); }

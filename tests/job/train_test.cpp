@@ -150,7 +150,7 @@ TEST_F(TrainTest, AFinishedRunHasNothingLeftToTrain) {
   again.resume = "auto";
   const auto result = run(again);
   EXPECT_EQ(result.reached.steps, kStepsPerEpoch);
-  EXPECT_THAT(events_.messages(), Contains("nothing is left to train after 6 updates: --"));
+  EXPECT_THAT(events_.messages(), Contains("nothing is left to train after 6 updates: --epochs 1 is reached"));
 }
 
 TEST_F(TrainTest, AReachedLimitOfTheResumedRunIsReported) {

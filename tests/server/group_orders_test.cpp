@@ -71,7 +71,7 @@ TEST(AFollower, ObeysWhatItCanAndEndsAtWhatItCannot) {
   EXPECT_THAT(complaint(wire::DropOrder{{0}, {1}, 0}), HasSubstr("an order before there is a model"));
   EXPECT_THAT(complaint(wire::CheckpointOrder{{1}, "somewhere"}),
               HasSubstr("a checkpoint before there are weights"));
-  EXPECT_THAT(complaint(wire::Pull{}), HasSubstr("an order that cannot be executed: a Pull"));
+  EXPECT_THAT(complaint(wire::Pull{}), HasSubstr("its order cannot be executed: unexpected Pull"));
 }
 
 }  // namespace

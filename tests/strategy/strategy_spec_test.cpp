@@ -133,7 +133,7 @@ TEST(Groups, ThatAreInvalidAreErrors) {
       {"default=sync,fc*=batch:9", "group fc*: batch:9 can never fill with 4 workers"},
       {"default=sync,fc*=single", "group fc*: single is for a whole model"},
       {"default=sync;5=async", "--switch 5=async: cannot be combined with groups"},
-      {"default=sync,fc*=async;5=async;9=sync", "--switch 5=async;9=sync: groups"},
+      {"default=sync,fc*=async;5=async;9=sync", "--switch 5=async;9=sync: cannot be combined with groups"},
   };
   for (const auto& [text, says] : wrong) {
     const auto parsed = [t = text] { (void)parse_strategy_spec(t, 4); };

@@ -26,23 +26,18 @@ int bench_wire(const Arguments& arguments) {
                    "every worker checks every weight.\n\n"
                    "  capstan bench wire --model resnet50 --workers 4\n");
   options.job.workers = 1;
-  line.add(
-      {.name = "model", .value = &options.model, .help = "A network (capstan models lists all) or bytes:N"});
-  line.add({.name = "iterations",
-            .value = &options.iterations,
-            .limits = config::WholeRange{0, 100'000'000},
-            .help = "Timed iterations (0: about two seconds)"});
-  line.add({.name = "warmup",
-            .value = &options.warmup,
-            .limits = config::WholeRange{0, 100'000'000},
-            .help = "Iterations before the timed ones"});
-  line.add({.name = "json", .value = &json, .help = "Print one JSON object"});
+  line.flag("model", &options.model, "A network (capstan models lists all) or bytes:N");
+  line.flag("iterations", &options.iterations, "Timed iterations (0: about two seconds)",
+            config::WholeRange{0, 100'000'000});
+  line.flag("warmup", &options.warmup, "Iterations before the timed ones",
+            config::WholeRange{0, 100'000'000});
+  line.flag("json", &json, "Print one JSON object");
   line.add(options.job, config::kBenchWire);
   line.describe("strategy", "sync, async or batch:K");
   line.describe("optimizer", "sgd (default), adam, adamw, adagrad, rmsprop, or none (only adds)");
-  line.add({.name = "as-worker", .value = &as_worker, .hidden = true});
-  line.add({.name = "rank", .value = &worker.rank, .hidden = true});
-  line.add({.name = "server", .value = &servers, .hidden = true});
+  line.flag("as-worker", &as_worker, "").hidden = true;
+  line.flag("rank", &worker.rank, "").hidden = true;
+  line.flag("server", &servers, "").hidden = true;
   if (!line.parse(arguments)) return kSuccess;
 
   if (as_worker) {
@@ -76,19 +71,11 @@ int bench_data(const Arguments& arguments) {
                    "  capstan bench data --dataset imagefolder --data-dir photos --threads 1\n");
   line.add(job, config::kBenchData);
   line.describe("seed", "Seed of the order and the augmentation");
-  line.add({.name = "threads",
-            .value = &options.threads,
-            .limits = config::WholeRange{1, 1024},
-            .help = "Threads that decode and augment"});
-  line.add({.name = "batch-size",
-            .value = &options.batch,
-            .limits = config::WholeRange{1, 1u << 20},
-            .help = "Images per batch"});
-  line.add({.name = "epochs",
-            .value = &options.epochs,
-            .limits = config::WholeRange{0, 1u << 20},
-            .help = "Passes over the images (0: about three seconds)"});
-  line.add({.name = "json", .value = &json, .help = "Print one JSON object"});
+  line.flag("threads", &options.threads, "Threads that decode and augment", config::WholeRange{1, 1024});
+  line.flag("batch-size", &options.batch, "Images per batch", config::WholeRange{1, 1u << 20});
+  line.flag("epochs", &options.epochs, "Passes over the images (0: about three seconds)",
+            config::WholeRange{0, 1u << 20});
+  line.flag("json", &json, "Print one JSON object");
   if (!line.parse(arguments)) return kSuccess;
   options.dataset = job::dataset_options(job);
   Interrupts interrupts;

@@ -154,9 +154,22 @@ Typed read_arguments(const std::string& command, const std::string& description,
 CommandLine::CommandLine(std::string command, std::string description)
     : command_(std::move(command)), description_(std::move(description)) {}
 
-void CommandLine::add(Setting setting) {
-  std::erase_if(flags_, [&](const Field& flag) { return flag.name() == setting.name; });
-  flags_.push_back({.setting = std::move(setting)});
+Setting& CommandLine::flag(std::string_view name, config::Value value, std::string_view help,
+                           config::Limits limits, std::string_view hint) {
+  std::erase_if(flags_, [&](const Field& flag) { return flag.name() == name; });
+  flags_.push_back({.setting = {.name = name,
+                                .value = std::move(value),
+                                .limits = std::move(limits),
+                                .help = help,
+                                .group = group_,
+                                .hint = hint}});
+  return flags_.back().setting;
+}
+
+Setting& CommandLine::positional(std::string_view name, config::Value value, std::string_view help) {
+  auto& setting = flag(name, std::move(value), help);
+  setting.positional = true;
+  return setting;
 }
 
 void CommandLine::add(config::JobConfig& job, config::Commands command) {

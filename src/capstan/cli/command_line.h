@@ -19,7 +19,12 @@ class CommandLine {
   CommandLine(std::string command, std::string description);
 
   // Adds a flag of the command's own; it hides a field of the job with the same name.
-  void add(config::Setting setting);
+  config::Setting& flag(std::string_view name, config::Value value, std::string_view help,
+                        config::Limits limits = {}, std::string_view hint = {});
+  // An argument that is given without its name.
+  config::Setting& positional(std::string_view name, config::Value value, std::string_view help);
+  // The heading of the flags that follow, in the help.
+  void group(std::string_view heading) { group_ = heading; }
   // Adds the fields of a job that `command` has as flags. Configuration files may also set the other fields,
   // so that a command can read the file of a whole job.
   void add(config::JobConfig& job, config::Commands command);
@@ -46,6 +51,7 @@ class CommandLine {
                                                       const Typed& typed) const;
 
   const std::string command_, description_;
+  std::string_view group_ = "Options";
   std::vector<config::Field> flags_, only_in_files_;
   config::JobConfig* job_ = nullptr;
   std::vector<std::pair<std::string_view, std::function<std::filesystem::path(const std::string&)>>> files_;

@@ -80,20 +80,14 @@ int run_compare(const Arguments& arguments) {
                    "process with all cores), it has one batch. Speed-up is samples/s relative to\n"
                    "single. The times of single and allreduce exclude evaluation; the other\n"
                    "strategies evaluate while they train.\n");
-  line.add({.name = "strategies",
-            .value = &flags.strategies,
-            .help = "Strategies, separated by commas, or by semicolons if one has groups (capstan train "
-                    "--strategy help lists them)"});
-  line.add({.name = "target-accuracy",
-            .value = &flags.target_accuracy,
-            .limits = config::NumberRange{0, 1},
-            .help = "Also report the time to this test accuracy, 0 to 1"});
-  line.add({.name = "train-dir",
-            .value = &flags.train_dir,
-            .help = "Folder of the runs (default: runs/<time>-compare-<network>-<dataset>)"});
-  line.add({.name = "json",
-            .value = &flags.json,
-            .help = "Print the result as one JSON object on standard output"});
+  line.flag("strategies", &flags.strategies,
+            "Strategies, separated by commas, or by semicolons if one has groups (capstan train "
+            "--strategy help lists them)");
+  line.flag("target-accuracy", &flags.target_accuracy, "Also report the time to this test accuracy, 0 to 1",
+            config::NumberRange{0, 1});
+  line.flag("train-dir", &flags.train_dir,
+            "Folder of the runs (default: runs/<time>-compare-<network>-<dataset>)");
+  line.flag("json", &flags.json, "Print the result as one JSON object on standard output");
   const auto divided = split(line, arguments);
   if (!line.parse(divided.own)) return kSuccess;
 

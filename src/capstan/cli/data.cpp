@@ -28,8 +28,8 @@ void print(const Result& result, const Flags& flags) {
 }
 
 void add_flags(CommandLine& line, Flags& flags) {
-  line.add({.name = "data-dir", .value = &flags.data_dir, .help = "Folder that holds a folder per dataset"});
-  line.add({.name = "json", .value = &flags.json, .help = "Print one JSON object"});
+  line.flag("data-dir", &flags.data_dir, "Folder that holds a folder per dataset");
+  line.flag("json", &flags.json, "Print one JSON object");
 }
 
 int run_list(const Arguments& arguments) {
@@ -49,9 +49,7 @@ int run_get(const Entry& entry, const Arguments& arguments) {
                    "  capstan data get mnist\n"
                    "  capstan data get cifar10 --data-dir /data --mirror http://mirror.example/cifar\n");
   add_flags(line, flags);
-  line.add({.name = "mirror",
-            .value = &flags.mirror,
-            .help = "URL or folder to get the files from, instead of the published ones"});
+  line.flag("mirror", &flags.mirror, "URL or folder to get the files from, instead of the published ones");
   if (!line.parse(arguments)) return kSuccess;
   if (const auto nothing = fetch::built_in(entry)) {
     print(*nothing, flags);

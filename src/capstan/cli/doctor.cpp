@@ -9,7 +9,7 @@ namespace capstan::cli {
 int run_doctor(const Arguments& arguments) {
   bool json = false;
   CommandLine line("doctor", "Checks whether this machine can train: what is missing, and how to fix it.");
-  line.add({.name = "json", .value = &json, .help = "Print one JSON object"});
+  line.flag("json", &json, "Print one JSON object");
   if (!line.parse(arguments)) return kSuccess;
 
   const auto check = launch::check_host();

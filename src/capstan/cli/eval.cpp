@@ -58,25 +58,18 @@ int run_eval(const Arguments& arguments) {
                    "  capstan eval --train-dir runs/NAME --once        existing checkpoints only\n"
                    "  capstan eval --model-dir DIR --network lenet --dataset mnist --eval-freq 50\n");
   line.add(options.job, config::kEval);
-  line.add({.name = "train-dir",
-            .also = "--model-dir",
-            .value = &options.job.train_dir,
-            .help = "The run's folder",
-            .required = true});
+  auto& train_dir = line.flag("train-dir", &options.job.train_dir, "The run's folder");
+  train_dir.required = true;
+  train_dir.also = "--model-dir";
   line.read_file_of("train-dir", configuration_of);
-  line.add({.name = "eval-batch-size",
-            .value = &options.batch,
-            .limits = config::WholeRange{0, 1u << 20},
-            .help = "Samples per batch (0: automatic)"});
-  line.add({.name = "eval-freq",
-            .value = &options.eval_freq,
-            .help = "Only checkpoints at multiples of N updates (0: all)"});
-  line.add({.name = "poll-interval",
-            .value = &options.poll_interval,
-            .limits = config::NumberRange{0.01, 3600},
-            .help = "Seconds between checks for new checkpoints, on file systems without notification"});
-  line.add({.name = "once", .value = &options.once, .help = "Evaluate the existing checkpoints, then end"});
-  line.add({.name = "json", .value = &options.json, .help = "Print the result as one JSON object"});
+  line.flag("eval-batch-size", &options.batch, "Samples per batch (0: automatic)",
+            config::WholeRange{0, 1u << 20});
+  line.flag("eval-freq", &options.eval_freq, "Only checkpoints at multiples of N updates (0: all)");
+  line.flag("poll-interval", &options.poll_interval,
+            "Seconds between checks for new checkpoints, on file systems without notification",
+            config::NumberRange{0.01, 3600});
+  line.flag("once", &options.once, "Evaluate the existing checkpoints, then end");
+  line.flag("json", &options.json, "Print the result as one JSON object");
   if (!line.parse(arguments)) return kSuccess;
   job::check_device(options.job.device);
   const auto& run = options.job.train_dir;

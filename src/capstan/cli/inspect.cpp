@@ -41,16 +41,11 @@ int run_inspect(const Arguments& arguments) {
                    "  capstan inspect runs/NAME/checkpoints/step-00000500\n"
                    "  capstan inspect runs/NAME --export model.pt     its newest valid checkpoint\n"
                    "                                                  as a PyTorch state dict\n");
-  line.add({.name = "PATH",
-            .value = &path,
-            .help = "A run's folder, a checkpoint's folder, or a safetensors file",
-            .required = true,
-            .positional = true});
-  line.add({.name = "export",
-            .value = &export_to,
-            .help = "Write weights and buffers as a PyTorch state dict: FILE.pt or FILE.safetensors",
-            .hint = "FILE"});
-  line.add({.name = "json", .value = &json, .help = "Print one JSON object"});
+  line.positional("PATH", &path, "A run's folder, a checkpoint's folder, or a safetensors file").required =
+      true;
+  line.flag("export", &export_to,
+            "Write weights and buffers as a PyTorch state dict: FILE.pt or FILE.safetensors", {}, "FILE");
+  line.flag("json", &json, "Print one JSON object");
   if (!line.parse(arguments)) return kSuccess;
 
   if (!export_to.empty()) checkpoint::check_model_file(export_to);

@@ -18,18 +18,13 @@ int run_models(const Arguments& arguments) {
                    "                              parameters, buffers (elements, without\n"
                    "                              num_batches_tracked), bytes (4 per parameter),\n"
                    "                              input\n");
-  line.add({.name = "num-classes",
-            .value = &classes,
-            .limits = config::WholeRange{0, 1u << 20},
-            .help = "Classes (0: the network's default)"});
-  line.add({.name = "image-size",
-            .value = &side,
-            .limits = config::WholeRange{0, config::kMostSide},
-            .help =
-                "Height and width of images (0: the network's default); networks that do not support this "
-                "size are left out"});
-  line.add({.name = "json", .value = &json, .help = "Print one JSON object"});
-  line.add({.name = "NAME", .value = &name, .help = "Show this network's tensors", .positional = true});
+  line.flag("num-classes", &classes, "Classes (0: the network's default)", config::WholeRange{0, 1u << 20});
+  line.flag("image-size", &side,
+            "Height and width of images (0: the network's default); networks that do not support this "
+            "size are left out",
+            config::WholeRange{0, config::kMostSide});
+  line.flag("json", &json, "Print one JSON object");
+  line.positional("NAME", &name, "Show this network's tensors");
   if (!line.parse(arguments)) return kSuccess;
 
   const auto list = name.empty()

@@ -41,24 +41,19 @@ int run_serve(const Arguments& arguments) {
                    "  capstan serve --listen 0.0.0.0:7000 --workers 4 --servers 2\n"
                    "  capstan serve --listen 0.0.0.0:7001 --leader host1:7000\n"
                    "  capstan work --server host1:7000,host2:7001\n");
-  line.add({.name = "leader",
-            .value = &options.leader,
-            .help = "HOST:PORT of the leader; this server is a follower",
-            .group = "Connection"});
+  line.group("Connection");
+  line.flag("leader", &options.leader, "HOST:PORT of the leader; this server is a follower");
   line.add(config, config::kServe);
   line.describe("train-dir", "Run folder for checkpoints (default: none are written)");
-  line.add(
-      {.name = "total-steps",
-       .value = &options.total_steps,
-       .help = "Updates of the whole run (with local steps: steps of a worker), for --lr-schedule cosine",
-       .group = "Optimizer"});
-  line.add({.name = "loss-window",
-            .value = &options.loss_window,
-            .limits = config::WholeRange{1, 1'000'000},
-            .help = "Updates over which the reported loss is the mean",
-            .group = "Job"});
-  line.add({.name = "json", .value = &json, .help = "Print the result as one JSON object"});
-  line.add({.name = "verbose", .also = "-v", .value = &verbose, .help = "Log members that join and leave"});
+  line.group("Optimizer");
+  line.flag("total-steps", &options.total_steps,
+            "Updates of the whole run (with local steps: steps of a worker), for --lr-schedule cosine");
+  line.group("Job");
+  line.flag("loss-window", &options.loss_window, "Updates over which the reported loss is the mean",
+            config::WholeRange{1, 1'000'000});
+  line.group("Options");
+  line.flag("json", &json, "Print the result as one JSON object");
+  line.flag("verbose", &verbose, "Log members that join and leave").also = "-v";
   if (!line.parse(arguments)) return kSuccess;
   if (!config.has_servers())
     throw UserError(

@@ -93,62 +93,60 @@ int run_simulate(const Arguments& arguments) {
                    "Prints throughput, staleness, dropped work, bytes, the load of servers, how\n"
                    "workers spend their time, and the bottleneck, which is found by removing one\n"
                    "limit at a time and simulating again. docs/simulation.md describes the model.\n");
-  const auto flag = [&](const char* group, const char* name, config::Value value, const char* help,
-                        config::Limits limits = {}, const char* hint = "") {
-    line.add({.name = name,
-              .value = value,
-              .limits = std::move(limits),
-              .help = help,
-              .group = group,
-              .hint = hint});
-  };
   using Whole = config::WholeRange;
   using Number = config::NumberRange;
-  flag("Job", "strategy", &flags.strategies, "One or more, separated by commas: sync,async,ssp:3,backup:1 …",
-       {}, "LIST");
-  flag("Job", "workers", &c.workers, "Workers", Whole{1, kMostWorkers});
-  flag("Job", "servers", &c.servers, "Servers that share the weights", Whole{1, kMostServers});
-  flag("Job", "model", &o.model, "A network (capstan models lists all) or bytes:N (default resnet50)", {},
-       "NAME");
-  flag("Job", "batch-size", &o.batch, "Samples per worker and step (default 64)", Whole{1, 1u << 20});
-  flag("Job", "samples", &c.samples, "Samples of the training set, for strategies that count epochs",
-       Whole{1, 1'000'000'000'000});
-  flag("Job", "steps", &o.steps,
-       "Mean number of rounds per worker to simulate; a round ends with a push (default 1000)",
-       Whole{1, 1'000'000'000});
-  flag("Job", "state-tensors", &o.state_tensors,
-       "Values of optimizer state per weight: 2 for adam (default 1, sgd)", Whole{0, 16});
-  flag("Workers", "compute", &o.compute,
-       "Seconds for one batch: a number, lognormal(median,sigma), uniform(a,b), "
-       "exponential(mean), normal(mean,sd) (default 0.1)",
-       {}, "TIME");
-  flag("Workers", "slow-worker", &o.slow_workers, "Ranks that take longer: 1:3x,5:2x", {}, "LIST");
-  flag("Workers", "failures", &o.failures, "How often each worker fails: 1/h, 3/day", {}, "RATE");
-  flag("Workers", "repair", &o.repair, "Time until a failed worker is back", {}, "TIME");
-  flag("Network", "bandwidth", &o.bandwidth,
-       "Bandwidth of every link, each way: 10Gbps, 1.25GB/s, inf (default 10Gbps)", {}, "RATE");
-  flag("Network", "server-bandwidth", &o.server_bandwidth, "Bandwidth of the servers' links, if different",
-       {}, "RATE");
-  flag("Network", "latency", &o.latency, "Latency one way: 50us, 1ms (default 50us)", {}, "TIME");
-  flag("Machines", "memory-rate", &o.memory_rate, "Bytes per second that a server's updates read and write",
-       {}, "RATE");
-  flag("Machines", "cores", &o.cores,
-       "Run all processes on one machine with this many cores; they share cores and memory, and "
-       "links are used only if given",
-       Number{0.01, 1e6});
-  flag("Machines", "threads", &o.threads,
-       "With --cores: cores that a worker uses if they are free (default 1)", Number{0.01, 1e6});
-  flag("Machines", "compute-memory", &o.compute_memory,
-       "With --cores: memory traffic of a computing worker in bytes per second (default 0)", {}, "RATE");
-  flag("Machines", "calibrate", &o.calibrate,
-       "Take times, model and batch size from a run's folder, preferably of a run with 1 worker", {}, "RUN");
-  flag("Machines", "spread", &o.spread,
-       "With --calibrate: sigma of the lognormal distribution of times per batch", Number{0, 5});
-  flag("Sweep", "sweep", &flags.sweep, "Plot throughput over workers=1..4096 or servers=1..64, by doubling",
-       {}, "RANGE");
-  flag("Sweep", "html", &flags.html, "File for the sweep's page", {}, "FILE");
-  flag("Options", "seed", &c.seed, "Seed of all random times");
-  flag("Options", "json", &flags.json, "Print one JSON object on standard output");
+  line.group("Job");
+  line.flag("strategy", &flags.strategies, "One or more, separated by commas: sync,async,ssp:3,backup:1 …",
+            {}, "LIST");
+  line.flag("workers", &c.workers, "Workers", Whole{1, kMostWorkers});
+  line.flag("servers", &c.servers, "Servers that share the weights", Whole{1, kMostServers});
+  line.flag("model", &o.model, "A network (capstan models lists all) or bytes:N (default resnet50)", {},
+            "NAME");
+  line.flag("batch-size", &o.batch, "Samples per worker and step (default 64)", Whole{1, 1u << 20});
+  line.flag("samples", &c.samples, "Samples of the training set, for strategies that count epochs",
+            Whole{1, 1'000'000'000'000});
+  line.flag("steps", &o.steps,
+            "Mean number of rounds per worker to simulate; a round ends with a push (default 1000)",
+            Whole{1, 1'000'000'000});
+  line.flag("state-tensors", &o.state_tensors,
+            "Values of optimizer state per weight: 2 for adam (default 1, sgd)", Whole{0, 16});
+  line.group("Workers");
+  line.flag("compute", &o.compute,
+            "Seconds for one batch: a number, lognormal(median,sigma), uniform(a,b), "
+            "exponential(mean), normal(mean,sd) (default 0.1)",
+            {}, "TIME");
+  line.flag("slow-worker", &o.slow_workers, "Ranks that take longer: 1:3x,5:2x", {}, "LIST");
+  line.flag("failures", &o.failures, "How often each worker fails: 1/h, 3/day", {}, "RATE");
+  line.flag("repair", &o.repair, "Time until a failed worker is back", {}, "TIME");
+  line.group("Network");
+  line.flag("bandwidth", &o.bandwidth,
+            "Bandwidth of every link, each way: 10Gbps, 1.25GB/s, inf (default 10Gbps)", {}, "RATE");
+  line.flag("server-bandwidth", &o.server_bandwidth, "Bandwidth of the servers' links, if different", {},
+            "RATE");
+  line.flag("latency", &o.latency, "Latency one way: 50us, 1ms (default 50us)", {}, "TIME");
+  line.group("Machines");
+  line.flag("memory-rate", &o.memory_rate, "Bytes per second that a server's updates read and write", {},
+            "RATE");
+  line.flag("cores", &o.cores,
+            "Run all processes on one machine with this many cores; they share cores and memory, and "
+            "links are used only if given",
+            Number{0.01, 1e6});
+  line.flag("threads", &o.threads, "With --cores: cores that a worker uses if they are free (default 1)",
+            Number{0.01, 1e6});
+  line.flag("compute-memory", &o.compute_memory,
+            "With --cores: memory traffic of a computing worker in bytes per second (default 0)", {}, "RATE");
+  line.flag("calibrate", &o.calibrate,
+            "Take times, model and batch size from a run's folder, preferably of a run with 1 worker", {},
+            "RUN");
+  line.flag("spread", &o.spread, "With --calibrate: sigma of the lognormal distribution of times per batch",
+            Number{0, 5});
+  line.group("Sweep");
+  line.flag("sweep", &flags.sweep, "Plot throughput over workers=1..4096 or servers=1..64, by doubling", {},
+            "RANGE");
+  line.flag("html", &flags.html, "File for the sweep's page", {}, "FILE");
+  line.group("Options");
+  line.flag("seed", &c.seed, "Seed of all random times");
+  line.flag("json", &flags.json, "Print one JSON object on standard output");
   if (!line.parse(arguments)) return kSuccess;
 
   // In a sweep over workers, checked with the largest number.

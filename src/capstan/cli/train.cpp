@@ -56,36 +56,19 @@ int work(const TrainFlags& flags) {
 using ConfigurationOf = std::function<std::filesystem::path(const std::string& resume)>;
 
 void add_own_flags(CommandLine& line, TrainFlags& flags) {
-  line.add({.name = "group-address", .value = &flags.group_address, .hidden = true});
-  line.add({.name = "group-rank", .value = &flags.group_rank, .hidden = true});
-  line.add({.name = "json",
-            .value = &flags.json,
-            .help = "Print the result as one JSON object on standard output",
-            .group = "Output"});
-  line.add({.name = "dry-run",
-            .value = &flags.dry_run,
-            .help = "Print the resolved configuration and an estimate, then end",
-            .group = "Output"});
-  line.add({.name = "rank",
-            .value = &flags.ranks.rank,
-            .limits = config::WholeRange{0, 4096},
-            .help = "Rank of this process, if you start each process of a job: 0 runs the server and writes "
-                    "the run folder, all others are workers",
-            .group = "Manual start"});
-  line.add({.name = "world-size",
-            .value = &flags.ranks.world_size,
-            .limits = config::WholeRange{2, 4097},
-            .help = "Number of processes",
-            .group = "Manual start"});
-  line.add({.name = "master-addr",
-            .value = &flags.ranks.master_addr,
-            .help = "Host of rank 0",
-            .group = "Manual start"});
-  line.add({.name = "master-port",
-            .value = &flags.ranks.master_port,
-            .limits = config::WholeRange{1, 65535},
-            .help = "Port of rank 0",
-            .group = "Manual start"});
+  line.flag("group-address", &flags.group_address, "").hidden = true;
+  line.flag("group-rank", &flags.group_rank, "").hidden = true;
+  line.group("Output");
+  line.flag("json", &flags.json, "Print the result as one JSON object on standard output");
+  line.flag("dry-run", &flags.dry_run, "Print the resolved configuration and an estimate, then end");
+  line.group("Manual start");
+  line.flag("rank", &flags.ranks.rank,
+            "Rank of this process, if you start each process of a job: 0 runs the server and writes "
+            "the run folder, all others are workers",
+            config::WholeRange{0, 4096});
+  line.flag("world-size", &flags.ranks.world_size, "Number of processes", config::WholeRange{2, 4097});
+  line.flag("master-addr", &flags.ranks.master_addr, "Host of rank 0");
+  line.flag("master-port", &flags.ranks.master_port, "Port of rank 0", config::WholeRange{1, 65535});
 }
 
 // `configuration_of` maps --resume to a configuration file, which flags override. False for --help.

@@ -39,32 +39,22 @@ int run_work(const Arguments& arguments) {
                    "  capstan work --server host1:7000 --token-file job.token\n\n"
                    "The server provides the job's configuration; a worker whose flags contradict it\n"
                    "is refused.\n");
-  line.add({.name = "server",
-            .value = &servers,
-            .help = "HOST:PORT of the job's server; for several servers a list, the leader first: A:1,B:2",
-            .group = "Connection",
-            .required = true});
-  line.add({.name = "rank",
-            .value = &options.rank,
-            .limits = config::WholeRange{0, 4095},
-            .help = "Rank of this worker, from 0 (default: the lowest free rank)",
-            .group = "Connection"});
-  line.add({.name = "connect-timeout",
-            .value = &options.connect_timeout,
-            .limits = config::NumberRange{0.1, 1e6},
-            .help = "Seconds to wait for servers to start",
-            .group = "Connection"});
+  line.group("Connection");
+  line.flag("server", &servers,
+            "HOST:PORT of the job's server; for several servers a list, the leader first: A:1,B:2")
+      .required = true;
+  line.flag("rank", &options.rank, "Rank of this worker, from 0 (default: the lowest free rank)",
+            config::WholeRange{0, 4095});
+  line.flag("connect-timeout", &options.connect_timeout, "Seconds to wait for servers to start",
+            config::NumberRange{0.1, 1e6});
   line.add(config, config::kWork);
-  line.add({.name = "save",
-            .value = &options.save,
-            .help = "File for this worker's final weights (.safetensors or .pt)"});
-  line.add({.name = "slow-down",
-            .value = &options.slow_down,
-            .limits = config::NumberRange{1, 1000},
-            .help =
-                "Factor on the duration of every step, to test a strategy (default: from the configuration's "
-                "slow-worker, or 1)"});
-  line.add({.name = "json", .value = &json, .help = "Print the result as one JSON object"});
+  line.group("Options");
+  line.flag("save", &options.save, "File for this worker's final weights (.safetensors or .pt)");
+  line.flag("slow-down", &options.slow_down,
+            "Factor on the duration of every step, to test a strategy (default: from the configuration's "
+            "slow-worker, or 1)",
+            config::NumberRange{1, 1000});
+  line.flag("json", &json, "Print the result as one JSON object");
   if (!line.parse(arguments)) return kSuccess;
   config.validate_model();
   options.servers = client::split_addresses(servers);
