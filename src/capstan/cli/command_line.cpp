@@ -71,7 +71,8 @@ CLI::Option* add_to(CLI::App& app, const Setting& setting) {
     option = app.add_option(name, [](const CLI::results_t&) { return true; });
     option->multi_option_policy(CLI::MultiOptionPolicy::TakeLast)->option_text(hint_of(setting));
     // A default that is no valid value means "none" and is not shown.
-    if (const auto fallback = text_of(setting.value); !fallback.empty() && assign(setting, fallback).empty())
+    if (const auto fallback = text_of(setting.value);
+        setting.shows_default && !fallback.empty() && assign(setting, fallback).empty())
       help += " [" + fallback + "]";
   }
   return option->description(help)->group(setting.hidden ? "" : std::string(setting.group));
@@ -176,6 +177,10 @@ void CommandLine::add(config::JobConfig& job, config::Commands command) {
   job_ = &job;
   for (auto& field : config::fields(job)) {
     const bool is_flag = (field.commands & command) != 0 && !config::find(flags_, field.name());
+    if (command == config::kWork && field.is_shared()) {
+      field.setting.group = "Job (the server provides it; another value is refused)";
+      field.setting.shows_default = false;
+    }
     (is_flag ? flags_ : only_in_files_).push_back(std::move(field));
   }
 }

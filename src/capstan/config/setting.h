@@ -50,6 +50,7 @@ struct Setting {
   bool required = false;
   bool positional = false;  // given without its name
   bool hidden = false;      // not in the help
+  bool shows_default = true;
 };
 
 bool is_switch(const Setting& setting);
