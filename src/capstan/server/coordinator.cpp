@@ -74,6 +74,21 @@ Actions Coordinator::staged(ServerId server, WorkerId id, Incarnation incarnatio
   return finish();
 }
 
+// Workers are answered after the updates of every group, so that they see all effects of an event.
+template <class Event>
+void Coordinator::dispatch(const Event& event) {
+  current_.scheduled = version();
+  const auto decide_all = [&](std::uint32_t group, const std::vector<strategy::Decision>& decisions) {
+    for (const auto& decision : decisions) std::visit([&](const auto& d) { decide(group, d); }, decision);
+  };
+  for (std::uint32_t g = 0; g < engines_.size(); ++g) decide_all(g, event(engines_[g], g));
+  for (std::uint32_t g = 1; engines_[0].exhausted() && g < engines_.size(); ++g) {
+    if (!engines_[g].exhausted()) decide_all(g, engines_[g].limit(engines_[g].version()));
+  }
+  if (engines_.size() > 1) answer_observers();
+  answer_released();
+}
+
 Actions Coordinator::pull(const wire::Member& member, const wire::Pull& pull, TimePoint now) {
   begin(now);
   if (member.role != Role::kWorker) {
@@ -144,6 +159,11 @@ Actions Coordinator::tick(TimePoint now) {
   return finish();
 }
 
+void Coordinator::recycle(Actions actions) {
+  actions.clear();
+  if (actions.capacity() > current_.actions.capacity()) current_.actions.swap(actions);
+}
+
 Actions Coordinator::finish() {
   if (std::exchange(current_.updated, false)) current_.actions.emplace_back(UpdatesOrdered{});
   return std::exchange(current_.actions, {});
@@ -157,7 +177,8 @@ void Coordinator::hold(WorkerRecord& worker, ServerId server, Sequence sequence)
     worker.holders.clear();
   }
   if (sequence < worker.held) return;
-  worker.holders.insert(server.value);
+  if (std::ranges::find(worker.holders, server.value) == worker.holders.end())
+    worker.holders.push_back(server.value);
   const bool is_everywhere = worker.holders.size() == options_.servers && worker.push.sequence == sequence;
   if (is_everywhere && worker.push_state == PushState::kStaged) count_push(worker);
 }
@@ -214,20 +235,6 @@ void Coordinator::enter(WorkerId id) {
 }
 
 // ---- decisions ----
-
-// Workers are answered after the updates of every group, so that they see all effects of an event.
-void Coordinator::dispatch(const Event& event) {
-  current_.scheduled = version();
-  const auto decide_all = [&](std::uint32_t group, const std::vector<strategy::Decision>& decisions) {
-    for (const auto& decision : decisions) std::visit([&](const auto& d) { decide(group, d); }, decision);
-  };
-  for (std::uint32_t g = 0; g < engines_.size(); ++g) decide_all(g, event(engines_[g], g));
-  for (std::uint32_t g = 1; engines_[0].exhausted() && g < engines_.size(); ++g) {
-    if (!engines_[g].exhausted()) decide_all(g, engines_[g].limit(engines_[g].version()));
-  }
-  if (engines_.size() > 1) answer_observers();
-  answer_released();
-}
 
 void Coordinator::decide(std::uint32_t group, const strategy::Apply& apply) {
   current_.updated = true;

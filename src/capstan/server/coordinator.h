@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <set>
 #include <string>
@@ -65,6 +64,9 @@ class Coordinator {
   Actions stop(TimePoint now);  // ends the job at the next step
   Actions tick(TimePoint now);  // applies deadlines
 
+  // Takes back the actions of an event that were carried out: the next event uses their memory again.
+  void recycle(Actions actions);
+
   // ---- state ----
 
   Version version() const { return engines_[0].version(); }
@@ -97,7 +99,6 @@ class Coordinator {
     Version scheduled;               // the job's version at its start
     bool updated = false;            // it made an update
   };
-  using Event = std::function<std::vector<strategy::Decision>(strategy::Engine&, std::uint32_t group)>;
 
   void begin(TimePoint now) { current_.now = now; }
   Actions finish();
@@ -107,6 +108,7 @@ class Coordinator {
   void try_start();
   void enter(WorkerId id);
   // Passes an event to every engine in turn, and adds their decisions to the actions.
+  template <class Event>
   void dispatch(const Event& event);
   void decide(std::uint32_t group, const strategy::Apply& apply);
   void decide(std::uint32_t group, const strategy::Accumulate& accumulate);

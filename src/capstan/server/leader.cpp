@@ -147,7 +147,7 @@ bool Leader::take_from_server(ServerId server, const wire::Message& message) {
 
 // ---- actions ----
 
-void Leader::run(const Actions& actions) {
+void Leader::run(Actions actions) {
   for (const auto& action : actions) {
     if (const auto* order = std::get_if<Order>(&action)) {
       carry_out(*order);
@@ -157,6 +157,7 @@ void Leader::run(const Actions& actions) {
       begin_checkpoint();
     }
   }
+  coordinator_.recycle(std::move(actions));
 }
 
 void Leader::carry_out(const Order& order) {

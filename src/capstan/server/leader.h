@@ -59,7 +59,7 @@ class Leader final : public Role {
   bool take_from_observer(const wire::Member& member, const wire::Message& message);
   bool take_from_server(ServerId server, const wire::Message& message);
 
-  void run(const Actions& actions);
+  void run(Actions actions);
   void carry_out(const Order& order);
   void deliver(const wire::DeliverOrder& order);
   void send_initial_buffers(WorkerId worker);

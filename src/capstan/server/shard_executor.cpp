@@ -98,18 +98,19 @@ void ShardExecutor::pump() {
   if (pumping_) return;  // called from a callback below, whose loop takes the new work
   pumping_ = true;
   while (!busy_ && !queue_.empty() && !(queue_.front().kind == Operation::Kind::kApply && pins_ > 0)) {
-    auto pass = std::make_shared<Pass>(next_pass());
-    const auto& first = pass->operations.front();
-    const bool touches = !first.contributions.empty() || !pass->destinations.empty();
+    auto next = next_pass();
+    const auto& first = next.operations.front();
+    const bool touches = !first.contributions.empty() || !next.destinations.empty();
     const bool applies = first.kind == Operation::Kind::kApply;
     const auto size = applies ? shard_->elements(first.group) : shard_->weights().size();
     const auto chunks = applies ? shard_->chunks(first.group) : shard_->chunks();
-    const auto elements = size * (first.contributions.size() + pass->destinations.size());
+    const auto elements = size * (first.contributions.size() + next.destinations.size());
     if (!touches || elements <= inline_elements_) {
-      for (std::size_t i = 0; touches && i < chunks; ++i) run_piece(*pass, i);
-      finish(*pass);
+      for (std::size_t i = 0; touches && i < chunks; ++i) run_piece(next, i);
+      finish(next);
       continue;
     }
+    const auto pass = std::make_shared<Pass>(std::move(next));
     busy_ = true;
     pool_.run(
         chunks, [this, pass](std::size_t i) { run_piece(*pass, i); },

@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <optional>
-#include <set>
 #include <vector>
 
 #include "capstan/base/ids.h"
@@ -36,7 +35,7 @@ struct WorkerRecord {
   std::optional<std::uint64_t> pull_request;  // that the next release answers; none: it answers the push
   wire::Push push;                            // newest
   PushState push_state = PushState::kNone;
-  std::set<std::uint32_t> holders;  // servers that hold the push `held`
+  std::vector<std::uint32_t> holders;  // servers that hold the push `held`
   Sequence held;
   StepCount applied;           // steps up to the newest push that the weights include
   std::uint32_t underway = 0;  // samples since the newest push, as reported by the worker

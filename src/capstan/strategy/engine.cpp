@@ -210,7 +210,7 @@ void Engine::apply(std::size_t count, std::vector<Decision>& out) {
   const auto end = buffer_.begin() + static_cast<std::ptrdiff_t>(count);
   std::vector<Push> merged(buffer_.begin(), end);
   buffer_.erase(buffer_.begin(), end);
-  std::ranges::stable_sort(merged, {}, &Push::worker);
+  if (count > 1) std::ranges::stable_sort(merged, {}, &Push::worker);  // allocates
 
   Merging merging{merged.size(), 0, version_};
   for (const auto& push : merged) merging.samples += push.samples;
