@@ -209,7 +209,7 @@ TEST(Inspection, OfARunAsTextAndJson) {
   EXPECT_EQ(run.text(),
             "step       20       3.5 MB  good\n"
             "step 12345678    1234.6 MB  weights.safetensors is damaged\n"
-            "the run goes on, or was killed; capstan inspect of one of them shows more\n");
+            "the run is active or was killed; capstan inspect of one of them shows more\n");
   EXPECT_THAT(run.json().dump(),
               ::testing::StartsWith(R"({"ok":false,"path":"runs/a","finished":false,"checkpoints":[{)"));
 }

@@ -72,14 +72,14 @@ class Program {
   nlohmann::json json() const { return nlohmann::json::parse(output_, nullptr, false); }
   std::string errors() const { return text_of(errors_); }
   // Waits until standard error holds the text.
-  bool said(const std::string& text, double patience = 60) {
+  bool said(const std::string& text, double timeout = 60) {
     return await_errors([&](const std::string& errors) { return errors.find(text) != std::string::npos; },
-                        patience);
+                        timeout);
   }
   // Waits until it is as `condition` says, or the program has ended.
-  bool await_errors(const std::function<bool(const std::string&)>& condition, double patience = 60) {
+  bool await_errors(const std::function<bool(const std::string&)>& condition, double timeout = 60) {
     return await_files(
-        errors_, [&] { return condition(errors()); }, child_.pid(), from_seconds(patience));
+        errors_, [&] { return condition(errors()); }, child_.pid(), from_seconds(timeout));
   }
   // Processes that this one has started and whose command line holds the text.
   std::vector<pid_t> children(const std::string& text) const {

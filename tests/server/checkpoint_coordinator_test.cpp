@@ -8,6 +8,7 @@
 #include <spdlog/sinks/null_sink.h>
 
 #include "capstan/checkpoint/run_checkpoints.h"
+#include "server/no_members.h"
 #include "support/eventually.h"
 #include "support/fake_clock.h"
 #include "support/temporary_folder.h"
@@ -19,15 +20,6 @@ namespace fs = std::filesystem;
 using namespace std::chrono_literals;
 using checkpoint::CheckpointState;
 using ::testing::Each;
-
-class NoMembers final : public MemberTable::Events {
-  void on_join(Peer&, const wire::Join&) override {}
-  transport::Placement on_payload(const wire::Member&, const wire::Message&, std::size_t) override {
-    return {};
-  }
-  void on_message(Peer&, cluster::Arrival) override {}
-  void on_lost(const wire::Member&, Incarnation, const Status&) override {}
-};
 
 // A shard of ones, two workers with buffers, and a checkpoint every three updates or every minute.
 class Coordination : public ::testing::Test {

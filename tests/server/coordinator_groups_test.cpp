@@ -17,7 +17,7 @@
 namespace capstan::server {
 namespace {
 
-// More cases than the library's hundred, unless somebody says otherwise.
+// More cases than the library's hundred, unless RC_PARAMS says otherwise.
 [[maybe_unused]] const int kMoreCases = ::setenv("RC_PARAMS", "max_success=2000", 0);
 
 using Texts = std::vector<std::string>;
@@ -271,7 +271,7 @@ struct Script {
   std::uint64_t seed = 0;
   int pushes = 0;
   std::uint64_t max_steps = 0;
-  std::map<int, std::uint32_t> changes;  // somebody is lost, or comes back, before the n-th push
+  std::map<int, std::uint32_t> changes;  // a worker is lost or rejoins before the n-th push
 };
 
 std::string any_strategy(std::uint32_t workers) {
@@ -335,7 +335,7 @@ class WorkerHistory {
         live_.contains(change->second) ? go(change->second) : come(change->second);
         continue;
       }
-      RC_ASSERT(!computing_.empty());  // else somebody waits for ever
+      RC_ASSERT(!computing_.empty());  // else a worker waits forever
       const auto [at, worker] = *computing_.begin();
       computing_.erase(computing_.begin());
       now_ = at;

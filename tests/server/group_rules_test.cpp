@@ -278,7 +278,7 @@ TEST_P(GroupRules, AsyncWithAnAdaptivelyCompensatedGroup) {
   expect(a);
 }
 
-// Nobody computes while an update is made: weights are read in place, and it is sync of one group.
+// No worker computes during an update: weights are read in place, and it is sync of one group.
 TEST_P(GroupRules, GroupsThatAllParkAll) {
   begin(3, "default=sync,*.weight=batch");
   Arithmetic a(adam_, is_weight);

@@ -9,6 +9,7 @@
 
 #include "capstan/base/user_error.h"
 #include "capstan/server/part_writer.h"
+#include "server/no_members.h"
 #include "support/eventually.h"
 #include "support/fake_clock.h"
 #include "support/temporary_folder.h"
@@ -17,15 +18,6 @@ namespace capstan::server {
 namespace {
 
 using ::testing::HasSubstr;
-
-class NoMembers final : public MemberTable::Events {
-  void on_join(Peer&, const wire::Join&) override {}
-  transport::Placement on_payload(const wire::Member&, const wire::Message&, std::size_t) override {
-    return {};
-  }
-  void on_message(Peer&, cluster::Arrival) override {}
-  void on_lost(const wire::Member&, Incarnation, const Status&) override {}
-};
 
 class Shard : public ::testing::Test {
  protected:

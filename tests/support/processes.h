@@ -29,8 +29,8 @@ inline bool wait_readable(const std::vector<int>& fds, TimePoint deadline) {
   return ::poll(polled.data(), polled.size(), static_cast<int>(std::clamp<long>(left, 0, 1'000'000))) > 0;
 }
 
-inline bool all_ended(const std::vector<pid_t>& pids, Duration patience = kTestTimeout) {
-  const auto deadline = SteadyClock::now() + patience;
+inline bool all_ended(const std::vector<pid_t>& pids, Duration timeout = kTestTimeout) {
+  const auto deadline = SteadyClock::now() + timeout;
   for (const auto pid : pids) {
     const auto fd = process_fd(pid);
     if (fd && !wait_readable({fd.get()}, deadline)) return false;
@@ -41,11 +41,11 @@ inline bool all_ended(const std::vector<pid_t>& pids, Duration patience = kTestT
 // Waits until `condition` holds, which is looked at whenever a file is written, moved or removed in the
 // folder (or is the file itself), and when the process has ended; false where it does not hold by then.
 inline bool await_files(const std::filesystem::path& watched, const std::function<bool()>& condition,
-                        pid_t process, Duration patience = kTestTimeout) {
+                        pid_t process, Duration timeout = kTestTimeout) {
   const UniqueFd changes(::inotify_init1(IN_NONBLOCK | IN_CLOEXEC));
   ::inotify_add_watch(changes.get(), watched.c_str(), IN_MODIFY | IN_CREATE | IN_MOVE | IN_DELETE);
   const auto ended = process_fd(process);
-  const auto deadline = SteadyClock::now() + patience;
+  const auto deadline = SteadyClock::now() + timeout;
   while (!condition()) {
     if (!ended || wait_readable({ended.get()}, SteadyClock::now())) return condition();
     if (!wait_readable({changes.get(), ended.get()}, deadline)) return condition();

@@ -167,7 +167,7 @@ std::string RunInspection::text() const {
   for (const auto& row : checkpoints)
     text += fmt::format("step {:>8}  {:>8.1f} MB  {}\n", row.version.value, megabytes(row.bytes),
                         row.fault.empty() ? "good" : row.fault);
-  return text + (finished ? "the run has ended" : "the run goes on, or was killed") +
+  return text + (finished ? "the run has ended" : "the run is active or was killed") +
          "; capstan inspect of one of them shows more\n";
 }
 

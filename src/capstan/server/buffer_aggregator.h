@@ -17,6 +17,8 @@ namespace capstan::server {
 class BufferAggregator {
  public:
   using Done = std::function<void(std::vector<float> mean)>;
+  // For the buffers of a worker that is in a long step; then the mean is of those that are known.
+  static constexpr auto kTimeout = std::chrono::seconds(10);
 
   // The first worker sets the layout; all others must have the same. difference() returns one line that
   // describes the first difference, or an empty string.

@@ -4,12 +4,6 @@
 #include <utility>
 
 namespace capstan::server {
-namespace {
-
-// For the buffers of a worker in the middle of a long step; then the mean is over the buffers received.
-constexpr auto kBufferTimeout = std::chrono::seconds(10);
-
-}  // namespace
 
 CheckpointCoordinator::CheckpointCoordinator(const checkpoint::CheckpointOptions& options, Version start,
                                              transport::EventLoop& loop, BufferAggregator& buffers,
@@ -32,7 +26,7 @@ void CheckpointCoordinator::request() {
         mean_ = std::move(mean);
         supply_buffers();
       },
-      loop_.now() + kBufferTimeout);
+      loop_.now() + BufferAggregator::kTimeout);
 }
 
 wire::CheckpointOrder CheckpointCoordinator::begin(checkpoint::Manifest manifest, std::uint32_t servers) {

@@ -7,12 +7,6 @@
 #include "capstan/base/user_error.h"
 
 namespace capstan::server {
-namespace {
-
-// For the buffers that an observer asks for, of a worker in the middle of a long step.
-constexpr auto kBufferTimeout = std::chrono::seconds(10);
-
-}  // namespace
 
 // ---- members ----
 
@@ -186,7 +180,7 @@ void Leader::deliver(const wire::DeliverOrder& order) {
         if (auto* peer = context_.members.find(member))
           peer->channel().send(wire::Buffers{request}, *values, [values](Status) {});
       },
-      context_.loop.now() + kBufferTimeout);
+      context_.loop.now() + BufferAggregator::kTimeout);
 }
 
 void Leader::send_initial_buffers(WorkerId worker) {
