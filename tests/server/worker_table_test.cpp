@@ -58,6 +58,7 @@ TEST(Transitions, OfACheckpoint) {
 TEST(Transitions, OfAServer) {
   using enum Phase;
   std::vector<std::pair<Phase, Phase>> allowed = {
+      {kStarting, kSeekingLeader},          {kStarting, kAwaitingModel},
       {kSeekingLeader, kLoadingCheckpoint}, {kSeekingLeader, kAwaitingModel},
       {kAwaitingModel, kLoadingCheckpoint}, {kAwaitingModel, kAwaitingWeights},
       {kAwaitingWeights, kServing},         {kLoadingCheckpoint, kServing}};
@@ -67,7 +68,7 @@ TEST(Transitions, OfAServer) {
   allowed.insert(
       allowed.end(),
       {{kSavingLast, kAwaitingObservers}, {kSavingLast, kDraining}, {kAwaitingObservers, kDraining}});
-  for (int from = 0; from < static_cast<int>(kEnded); ++from)
+  for (int from = static_cast<int>(kSeekingLeader); from < static_cast<int>(kEnded); ++from)
     allowed.emplace_back(static_cast<Phase>(from), kEnded);
   expect_exactly<Phase>(allowed, kEnded);
 }
@@ -75,8 +76,9 @@ TEST(Transitions, OfAServer) {
 TEST(Lifecycle, EndsOnceTheLastOrderIsExecuted) {
   bool idle = false;
   std::vector<Outcome> ends;
-  Lifecycle history(
-      Phase::kAwaitingModel, [&] { return idle; }, [&](Outcome o) { ends.push_back(o); });
+  Lifecycle history([&] { return idle; }, [&](Outcome o) { ends.push_back(o); });
+  EXPECT_EQ(history.phase(), Phase::kStarting);
+  history.enter(Phase::kAwaitingModel);
   EXPECT_TRUE(history.is_open());
   history.settle();
   EXPECT_EQ(history.phase(), Phase::kAwaitingModel) << "only what drains settles";

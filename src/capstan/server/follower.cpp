@@ -11,6 +11,7 @@ Follower::Follower(const RoleContext& context, const FollowerOptions& options)
     : context_(context),
       pauses_(MemberTable::kTick, context.loop.now()),
       leader_(context.loop, options.link, options.connect, *this) {
+  context_.lifecycle.enter(Phase::kSeekingLeader);
   leader_.open(context.loop.now() + options.join_timeout);
 }
 

@@ -37,6 +37,7 @@ Leader::Leader(const RoleContext& context, LeaderOptions options)
       options_(std::move(options)),
       coordinator_(options_.job),
       opened_at_(context.loop.now()) {
+  context_.lifecycle.enter(Phase::kAwaitingModel);
   context_.shard.set_terms(make_terms());
   context_.loop.allow_spinning(options_.job.workers + options_.job.servers);
   // First: a checkpoint that does not match must not cause the run's checkpoints to be set aside.

@@ -19,6 +19,7 @@ struct Row {
 
 // A job may end in any phase: workers, leader or followers may be lost before training starts.
 const Row kTransitions[] = {
+    {kStarting, "starting", {kSeekingLeader, kAwaitingModel}},
     {kSeekingLeader, "seeking the leader", {kLoadingCheckpoint, kAwaitingModel, kEnded}},
     {kLoadingCheckpoint,
      "loading a checkpoint",
@@ -48,8 +49,8 @@ bool may_follow(Phase from, Phase to) {
   return std::ranges::find(row(from).to, to) != row(from).to.end();
 }
 
-Lifecycle::Lifecycle(Phase first, std::function<bool()> is_idle, std::function<void(Outcome)> on_end)
-    : is_idle_(std::move(is_idle)), on_end_(std::move(on_end)), phase_(first) {}
+Lifecycle::Lifecycle(std::function<bool()> is_idle, std::function<void(Outcome)> on_end)
+    : is_idle_(std::move(is_idle)), on_end_(std::move(on_end)) {}
 
 void Lifecycle::enter(Phase next) {
   if (next == phase_) return;

@@ -7,6 +7,7 @@ namespace capstan::server {
 
 // The phases of a server, from start to end.
 enum class Phase : std::uint8_t {
+  kStarting,           // its role is being created
   kSeekingLeader,      // follower: has not joined the leader
   kLoadingCheckpoint,  // reads its part of a checkpoint
   kAwaitingModel,      // no worker has sent the layout
@@ -35,7 +36,7 @@ enum class Outcome {
 class Lifecycle {
  public:
   // `is_idle`: no order is being executed. `on_end` runs once.
-  Lifecycle(Phase first, std::function<bool()> is_idle, std::function<void(Outcome)> on_end);
+  Lifecycle(std::function<bool()> is_idle, std::function<void(Outcome)> on_end);
 
   Phase phase() const { return phase_; }
   Outcome outcome() const { return outcome_; }
@@ -53,7 +54,7 @@ class Lifecycle {
  private:
   const std::function<bool()> is_idle_;
   const std::function<void(Outcome)> on_end_;
-  Phase phase_;
+  Phase phase_ = Phase::kStarting;
   Outcome outcome_ = Outcome::kRunning;
   Outcome coming_ = Outcome::kRunning;  // while draining
 };

@@ -30,13 +30,11 @@ Server::Server(transport::EventLoop& loop, const ServerOptions& options, std::sh
       shard_(loop, {options.optimizer, options.schedule, options.threads, options.inline_elements}, members_,
              [this] { lifecycle_.settle(); }),
       writer_(loop, shard_),
-      lifecycle_(
-          options.connect_to_leader ? Phase::kSeekingLeader : Phase::kAwaitingModel,
-          [this] { return shard_.is_idle(); },
-          [this](Outcome outcome) {
-            if (role_) role_->ended(outcome);  // null if the role's constructor ends the job
-            loop_.wake();
-          }),
+      lifecycle_([this] { return shard_.is_idle(); },
+                 [this](Outcome outcome) {
+                   if (role_) role_->ended(outcome);  // null if the role's constructor ends the job
+                   loop_.wake();
+                 }),
       role_(make_role({loop, members_, shard_, writer_, lifecycle_, log_}, options)) {
   tick();
 }
