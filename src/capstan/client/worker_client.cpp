@@ -8,8 +8,6 @@ namespace capstan::client {
 namespace {
 
 constexpr auto kLeaveTimeout = std::chrono::seconds(1);
-// Pull requests are numbered from here; a push's request number is its sequence number.
-constexpr std::uint64_t kPullRequests = std::uint64_t{1} << 63;
 
 }  // namespace
 
@@ -29,11 +27,11 @@ WorkerClient::WorkerClient(const LinkOptions& options, Connector connector, cons
                            std::span<const float> initial, const WorkerPart& part)
     : layout_(layout),
       part_(part),
-      initial_(std::make_shared<const std::vector<float>>(initial.begin(), initial.end())),
       gradients_(
           transport::Segment::create(layout.size() * sizeof(float), transport::Segment::PeerMay::kRead)),
       server_weights_(options.servers.size()),
-      answered_(options.servers.size()),
+      initial_{std::make_shared<const std::vector<float>>(initial.begin(), initial.end())},
+      request_(options.servers.size()),
       links_(driver_, options, std::move(connector), *this) {}
 
 WorkerClient::~WorkerClient() {
@@ -83,72 +81,64 @@ void WorkerClient::on_joined(std::size_t server, std::optional<transport::Segmen
   // Reconnected: repeats what was under way; servers recognize what they have received before.
   share_memory(server);
   if (!leave_confirmed_.empty()) links_.send(server, wire::Leave{});
-  if (brings_initial_) send_initial_weights(server);
-  if (!waiting_) return;
-  if (push_) send_push(server);
-  pull_anew();
+  if (initial_.requested) send_initial_weights(server);
+  if (!request_.is_waiting()) return;
+  if (request_.push()) send_push(server);
+  // With a new number, so that all servers send the same version.
+  links_.send(0, wire::Pull{request_.renumber(), {}});
 }
 
 void WorkerClient::send_push(std::size_t server) {
   if (links_.shares_memory(server)) {
-    links_.send(server, *push_);
+    links_.send(server, *request_.push());
   } else {
-    links_.send(server, *push_, gradients().subspan(range(server).begin, range(server).size()));
+    links_.send(server, *request_.push(), gradients().subspan(range(server).begin, range(server).size()));
   }
 }
 
-// Requests weights with a new number: from now on only answers to this request count, and all servers send
-// the same version.
-void WorkerClient::pull_anew() {
-  request_ = kPullRequests + ++pulls_;
-  std::fill(answered_.begin(), answered_.end(), false);
-  links_.send(0, wire::Pull{request_, {}});
-}
-
-Result<Update> WorkerClient::exchange(std::optional<wire::Push> push) {
+Result<Update> WorkerClient::exchange(const std::optional<wire::Push>& push) {
   const auto begin = SteadyClock::now();
   driver_.with_lock([&] {
-    push_ = push;
-    waiting_ = true;
-    if (!push_) return pull_anew();
-    request_ = push_->sequence.value;
-    std::fill(answered_.begin(), answered_.end(), false);
+    if (!push) return links_.send(0, wire::Pull{request_.begin_pull(), {}});
+    request_.begin(*push);
     for (std::size_t s = 0; s < links_.size(); ++s) send_push(s);
   });
   // No deadline of its own: a straggler may delay the answer for long. If a server stops sending heartbeats,
   // the wait ends with a failure.
-  driver_.run_until([&] { return !waiting_ || !links_.failure().is_ok(); }, TimePoint::max());
-  last_wait_ = seconds(SteadyClock::now() - begin);
+  driver_.run_until([&] { return !request_.is_waiting() || !links_.failure().is_ok(); }, TimePoint::max());
+  counters_.last_wait = seconds(SteadyClock::now() - begin);
   return driver_.with_lock([&]() -> Result<Update> {
-    if (waiting_) return links_.failure();
-    version_ = answer_.version;
-    return Update{answer_.version, answer_.applied, answer_.stop, answer_.buffers};
+    if (request_.is_waiting()) return links_.failure();
+    const auto& answer = request_.answer();
+    counters_.version = answer.version;
+    return Update{answer.version, answer.applied, answer.stop, answer.buffers};
   });
 }
 
 Result<Update> WorkerClient::pull() {
   auto update = exchange({});
   driver_.with_lock([&] {
-    brings_initial_ = false;
-    if (update) initial_.reset();
+    initial_.requested = false;
+    if (update) initial_.values.reset();
   });
   return update;
 }
 
 Result<Update> WorkerClient::push_pull(const StepReport& report) {
   const auto microseconds = [](double s) { return static_cast<std::uint32_t>(std::min(s * 1e6, 4e9)); };
-  ++sequence_.value;
-  steps_.value += report.steps;
+  auto& c = counters_;
+  ++c.sequence.value;
+  c.steps.value += report.steps;
   auto update =
-      exchange(wire::Push{rank(), links_.incarnation(), sequence_, steps_, version_, report.samples,
+      exchange(wire::Push{rank(), links_.incarnation(), c.sequence, c.steps, c.version, report.samples,
                           report.loss, microseconds(report.compute_seconds),
-                          microseconds(std::exchange(last_wait_, 0)), microseconds(report.data_seconds)});
-  communication_seconds_ += last_wait_;
+                          microseconds(std::exchange(c.last_wait, 0)), microseconds(report.data_seconds)});
+  c.communication_seconds += c.last_wait;
   return update;
 }
 
 void WorkerClient::report_progress(const StepReport& so_far) {
-  const wire::Progress progress{{steps_.value + so_far.steps}, so_far.samples, so_far.loss};
+  const wire::Progress progress{{counters_.steps.value + so_far.steps}, so_far.samples, so_far.loss};
   driver_.with_lock([&] { links_.send(0, progress); });
 }
 
@@ -169,7 +159,7 @@ void WorkerClient::send_buffers(std::vector<float> values) {
 
 void WorkerClient::leave() {
   driver_.with_lock([&] {
-    waiting_ = false;
+    request_.cancel();
     leave_confirmed_.assign(links_.size(), false);
     for (std::size_t s = 0; s < links_.size(); ++s) links_.send(s, wire::Leave{});
   });
@@ -189,13 +179,13 @@ transport::Placement WorkerClient::on_payload(std::size_t server, const wire::Me
   const auto* weights = std::get_if<wire::Weights>(&message);
   if (!weights || !weights_ || bytes != range(server).size() * sizeof(float))
     return transport::Placement::refuse();
-  if (!waiting_ || answered_[server] || weights->request != request_) return transport::Placement::discard();
+  if (!request_.expects(server, weights->request)) return transport::Placement::discard();
   return transport::Placement::receive(std::as_writable_bytes(weights_->receivable(range(server))));
 }
 
 void WorkerClient::on_message(std::size_t server, const wire::Message& message) {
   if (std::holds_alternative<wire::SendWeights>(message)) {
-    brings_initial_ = true;
+    initial_.requested = true;
     for (std::size_t s = 0; s < links_.size(); ++s) send_initial_weights(s);
     return;
   }
@@ -205,16 +195,14 @@ void WorkerClient::on_message(std::size_t server, const wire::Message& message) 
   }
   if (std::holds_alternative<wire::StopRequest>(message)) asked_to_stop_ = true;
   const auto* weights = std::get_if<wire::Weights>(&message);
-  if (!weights || !waiting_ || answered_[server] || weights->request != request_) return;
-  answered_[server] = true;
-  if (server == 0) answer_ = *weights;
-  waiting_ = !std::ranges::all_of(answered_, std::identity{});
+  if (weights && request_.expects(server, weights->request)) request_.answer(server, *weights);
 }
 
 void WorkerClient::send_initial_weights(std::size_t server) {
-  if (!initial_) return;  // the job has begun: no server needs them any more
+  if (!initial_.values) return;  // the job has begun: no server needs them any more
   links_.send(server, wire::Initialize{},
-              std::span(*initial_).subspan(range(server).begin, range(server).size()), initial_);
+              std::span(*initial_.values).subspan(range(server).begin, range(server).size()),
+              initial_.values);
 }
 
 }  // namespace capstan::client

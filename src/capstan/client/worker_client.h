@@ -8,6 +8,7 @@
 #include "capstan/base/data_segment.h"
 #include "capstan/base/flat_layout.h"
 #include "capstan/client/links.h"
+#include "capstan/client/pending_request.h"
 #include "capstan/client/weights_arena.h"
 
 namespace capstan::client {
@@ -64,7 +65,7 @@ class WorkerClient final : private Links::Events {
   // The initial buffers, after pull(); empty if the job has none yet.
   std::vector<float> initial_buffers();
   // Earlier incarnations of this worker have computed this many steps of its data in this job.
-  void skip_to(StepCount steps) { steps_ = steps; }
+  void skip_to(StepCount steps) { counters_.steps = steps; }
   // Pushes gradients() and waits for the weights that the strategy releases.
   Result<Update> push_pull(const StepReport& report);
   // Reports progress since the last push, for the progress display.
@@ -77,9 +78,22 @@ class WorkerClient final : private Links::Events {
   // count as lost.
   void leave();
 
-  double communication_seconds() const { return communication_seconds_; }
+  double communication_seconds() const { return counters_.communication_seconds; }
 
  private:
+  // What the worker brings if the servers have no weights yet.
+  struct InitialWeights {
+    std::shared_ptr<const std::vector<float>> values;  // released when the job has begun
+    bool requested = false;
+  };
+  struct Counters {
+    Sequence sequence;  // of the last push
+    StepCount steps;
+    Version version;       // of the weights
+    double last_wait = 0;  // seconds; 0 once a push has reported it
+    double communication_seconds = 0;
+  };
+
   WorkerClient(const LinkOptions& options, Connector connector, const FlatLayout& layout,
                std::span<const float> initial, const WorkerPart& part);
 
@@ -91,37 +105,26 @@ class WorkerClient final : private Links::Events {
   Status prepare();
   Range range(std::size_t server) const;
   void send_push(std::size_t server);
-  void pull_anew();
   void share_memory(std::size_t server);
   void send_initial_weights(std::size_t server);
-  Result<Update> exchange(std::optional<wire::Push> push);
+  Result<Update> exchange(const std::optional<wire::Push>& push);
 
   const FlatLayout layout_;
   const WorkerPart part_;
-  std::shared_ptr<const std::vector<float>> initial_;  // released when the job has begun
-  bool brings_initial_ = false;                        // the servers requested them
   transport::Segment gradients_;
   std::unique_ptr<WeightsArena> weights_;
   std::vector<std::optional<transport::Segment>> server_weights_;  // until they are mapped into the arena
   wire::Joined joined_;  // from the first server; valid after the connections end
   std::string transport_;
 
-  // The current request, and the servers that have answered it.
-  std::optional<wire::Push> push_;  // none: the first pull
-  std::uint64_t request_ = 0;       // answers to other requests are ignored
-  std::uint64_t pulls_ = 0;
-  std::vector<bool> answered_;
-  wire::Weights answer_;
-  bool waiting_ = false;
-  std::atomic<bool> asked_to_stop_ = false;
+  // Guarded by the driver's lock.
+  InitialWeights initial_;
+  PendingRequest request_;
   std::vector<float> buffers_;         // from the servers
   std::vector<bool> leave_confirmed_;  // while leaving: which servers have confirmed it
 
-  Sequence sequence_;
-  StepCount steps_;
-  Version version_;
-  double last_wait_ = 0;
-  double communication_seconds_ = 0;
+  std::atomic<bool> asked_to_stop_ = false;
+  Counters counters_;  // of the worker's thread
 
   Driver driver_;
   Links links_;  // last: destroyed first
