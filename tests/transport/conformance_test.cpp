@@ -148,7 +148,7 @@ TEST_P(Conformance, RefusedPayloadEndsThatConnectionOnly) {
   client_->send(bytes_of("unwanted"), payload, [&](Status) { ++sent; });
   ASSERT_TRUE(
       run_until([&] { return at_server().ends.size() == 1 && at_client_.ends.size() == 1 && sent == 1; }));
-  EXPECT_EQ(at_server().ends[0].code(), StatusCode::kRefused);
+  EXPECT_EQ(at_server().ends[0].code(), StatusCode::kMalformed);
   EXPECT_FALSE(server().is_open());
   EXPECT_FALSE(client_->is_open());
 

@@ -110,8 +110,8 @@ std::optional<Placement> Core::place(Bytes frame, std::size_t payload_bytes) {
   const Placement placement = handler_->place(*outer_, frame, payload_bytes);
   if (!is_open()) return std::nullopt;
   if (placement.action == Placement::Action::kRefuse) {
-    end(Status::refused("a payload of " + std::to_string(payload_bytes) + " bytes from " + peer() +
-                        " was refused"));
+    end(Status::malformed("an unexpected payload of " + std::to_string(payload_bytes) + " bytes from " +
+                          peer()));
     return std::nullopt;
   }
   CAPSTAN_CHECK(
