@@ -358,7 +358,11 @@ TEST_F(Get, DoesNotTouchForeignFolders) {
   EXPECT_THAT([&] { (void)get(entry, options_); },
               ThrowsMessage<UserError>(HasSubstr("was not created by capstan data get")));
   EXPECT_EQ(contents(here("pictures/a")), "mine");
-  EXPECT_THAT(verify(entry, options_.data_dir).problems, ElementsAre(HasSubstr("cannot be verified")));
+  const auto verdict = verify(entry, options_.data_dir);
+  EXPECT_THAT(verdict.problems, ElementsAre(HasSubstr("cannot be verified")));
+  EXPECT_EQ(verdict.text(),
+            "pictures has no recorded checksums: capstan data get pictures --data-dir OTHER gets "
+            "a new copy");
 }
 
 TEST_F(Get, AllowsOneProcessPerDataset) {

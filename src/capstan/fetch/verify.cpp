@@ -46,9 +46,9 @@ Verdict verify_unpacked(const Entry& entry, const fs::path& data_dir) {
     case Presence::kPartial:
       return {0, {fmt::format("{} is missing: its archive is not unpacked", folder.string())}};
     case Presence::kForeign:
-      return {
-          0,
-          {fmt::format("{} was not created by capstan data get, so it cannot be verified", folder.string())}};
+      return {.problems = {fmt::format("{} was not created by capstan data get, so it cannot be verified",
+                                       folder.string())},
+              .is_foreign = true};
     case Presence::kThere:
       break;
   }
@@ -115,6 +115,9 @@ Verdict verify(const Entry& entry, const fs::path& data_dir) {
 
 std::string Verdict::text() const {
   if (good()) return fmt::format("{}: {} as they should be", name, counted(files, "file"));
+  if (is_foreign)
+    return fmt::format("{} has no recorded checksums: capstan data get {} --data-dir OTHER gets a new copy",
+                       name, name);
   return fmt::format("{} is incomplete or damaged: capstan data get {} repairs it", name, name);
 }
 

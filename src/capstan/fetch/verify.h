@@ -38,6 +38,7 @@ struct Verdict {
   std::vector<std::string> problems = {};  // a line each
   std::string name = {};                   // of the dataset
   std::filesystem::path folder = {};
+  bool is_foreign = false;  // get() did not create the folder, and does not replace it
 
   bool good() const { return problems.empty(); }
   // One line: that it is good, or how to repair it.
