@@ -70,7 +70,8 @@ TEST_F(CheckpointEvaluatorTest, EvaluatesCheckpointsAndLinksTheBest) {
   CheckpointEvaluator evaluator(once(), evaluate_, environment_);
   evaluator.run();
   EXPECT_THAT(steps(), ElementsAre(10, 20, 30));
-  EXPECT_EQ(evaluator.evaluations(), 3u);
+  EXPECT_THAT(evaluator.json().dump(), ::testing::HasSubstr(R"("evaluations":3,"best":{"step":20,)"));
+  EXPECT_THAT(evaluator.text(), ::testing::StartsWith("best: step 20 with "));
   EXPECT_EQ(evaluator.best()->step, 20u);
   EXPECT_EQ(best_link(), "step-00000020");
   EXPECT_THAT(

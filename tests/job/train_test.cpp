@@ -38,8 +38,7 @@ class TrainTest : public ::testing::Test {
   }
   TrainResult run(const config::JobConfig& config, Events& events, StopToken& stop) const {
     const Environment environment{events, stop};
-    return train(prepare(config, environment), {cluster::Token::generate(), true, {false, 60}, "{}\n"},
-                 environment);
+    return train(prepare(config, environment), {cluster::Token::generate(), true, {false, 60}}, environment);
   }
   TrainResult run(const config::JobConfig& config) {
     FakeStop stop;
@@ -150,7 +149,8 @@ TEST_F(TrainTest, AFinishedRunHasNothingLeftToTrain) {
   again.resume = "auto";
   const auto result = run(again);
   EXPECT_EQ(result.reached.steps, kStepsPerEpoch);
-  EXPECT_THAT(events_.messages(), Contains("nothing is left to train after 6 updates: --epochs 1 is reached"));
+  EXPECT_THAT(events_.messages(),
+              Contains("nothing is left to train after 6 updates: --epochs 1 is reached"));
 }
 
 TEST_F(TrainTest, AReachedLimitOfTheResumedRunIsReported) {

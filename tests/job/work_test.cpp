@@ -72,8 +72,7 @@ TEST_F(WorkTest, TrainsWhatTheServerSays) {
   single.threads = single.loader_threads = 1;
   single.train_dir = folder_ / "run";
   const Environment environment{events_, stop_};
-  (void)train(prepare(single, environment), {cluster::Token::generate(), true, {false, 60}, "{}\n"},
-              environment);
+  (void)train(prepare(single, environment), {cluster::Token::generate(), true, {false, 60}}, environment);
   const auto expected = checkpoint::read_safetensors(folder_ / "run/weights.safetensors");
   const auto saved = checkpoint::read_safetensors(o.save);
   ASSERT_EQ(saved.tensors.size(), expected.tensors.size());

@@ -1,13 +1,13 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "capstan/base/text.h"
 #include "capstan/base/user_error.h"
 #include "capstan/bench/data.h"
 #include "capstan/bench/result_text.h"
 #include "capstan/bench/wire.h"
 #include "capstan/cli/command_line.h"
 #include "capstan/cli/commands.h"
-#include "capstan/cli/output.h"
 #include "capstan/cli/signals.h"
 #include "capstan/client/connector.h"
 #include "capstan/job/dataset_options.h"

@@ -12,7 +12,6 @@
 
 #include "capstan/base/json.h"
 #include "capstan/base/user_error.h"
-#include "capstan/cli/output.h"
 
 namespace capstan::cli {
 namespace {
@@ -26,6 +25,10 @@ int fail(const Arguments& arguments, int code, const std::string& message) {
 }
 
 }  // namespace
+
+void say(const std::string& line) {
+  std::fputs((line + "\n").c_str(), stderr);
+}
 
 std::string value_of(const Arguments& arguments, const std::string& name) {
   std::string value;

@@ -13,6 +13,9 @@ using Arguments = std::vector<std::string>;
 // The value of a flag that is given as --name VALUE or --name=VALUE; of several the last, empty for none.
 std::string value_of(const Arguments& arguments, const std::string& name);
 
+// Prints a line on standard error. Write errors are ignored.
+void say(const std::string& line);
+
 // `run` gets the arguments after the command's name.
 struct Command {
   const char* name;

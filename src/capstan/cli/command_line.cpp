@@ -6,7 +6,7 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
-#include "capstan/cli/output.h"
+#include "capstan/base/text.h"
 
 namespace capstan::cli {
 namespace {
@@ -108,8 +108,8 @@ std::string with_dashes(std::string word) {
   return word;
 }
 
-[[noreturn]] void unknown(const std::string& command, const std::vector<Field>& flags,
-                          const std::string& word) {
+[[noreturn]] void fail_unknown(const std::string& command, const std::vector<Field>& flags,
+                               const std::string& word) {
   const auto start = word.find_first_not_of('-');
   if (start == 0 || start == std::string::npos || word[start] == '=')
     config::fail(fmt::format("unexpected argument \"{}\" (see capstan {} --help)", word, command));
@@ -120,7 +120,7 @@ std::string with_dashes(std::string word) {
 }
 
 Typed read_arguments(const std::string& command, const std::string& description,
-                     const std::vector<Field>& flags, const Arguments& arguments) {
+                     const std::vector<Field>& flags, const Arguments& arguments, Arguments* unknown) {
   Parser parser(command, description, flags);
   Arguments words;
   for (const auto& word : arguments) words.push_back(with_dashes(word));
@@ -146,7 +146,11 @@ Typed read_arguments(const std::string& command, const std::string& description,
     if (text.starts_with("--")) config::fail(fmt::format("--{} needs a value", name));
     out.emplace_back(name, text);
   }
-  if (const auto rest = parser.app.remaining(); !rest.empty()) unknown(command, flags, rest.front());
+  const auto rest = parser.app.remaining();
+  if (unknown)
+    *unknown = rest;
+  else if (!rest.empty())
+    fail_unknown(command, flags, rest.front());
   return out;
 }
 
@@ -194,11 +198,6 @@ void CommandLine::read_file_of(std::string_view name,
   files_.emplace_back(name, std::move(file));
 }
 
-const Setting* CommandLine::find(std::string_view name) const {
-  const auto* field = config::find(flags_, name);
-  return field ? &field->setting : nullptr;
-}
-
 std::vector<Field> CommandLine::flags() const {
   auto out = flags_;
   out.push_back({.setting = {.name = "config",
@@ -212,12 +211,12 @@ std::string CommandLine::help() const {
   return Parser(command_, description_, flags()).app.help();
 }
 
-bool CommandLine::parse(const Arguments& arguments) {
+bool CommandLine::parse(const Arguments& arguments, Arguments* unknown) {
   if (asks_for_help(arguments)) {
     fmt::print("{}", help());
     return false;
   }
-  const auto typed = read_arguments(command_, description_, flags(), arguments);
+  const auto typed = read_arguments(command_, description_, flags(), arguments, unknown);
   auto all = flags();  // first: a command's own flag takes precedence over a field of the job
   all.insert(all.end(), only_in_files_.begin(), only_in_files_.end());
   const auto layers = read_layers(all, typed);

@@ -36,11 +36,10 @@ class CommandLine {
 
   // Sets the values. Prints the help and returns false for --help. Throws UserError: with the nearest known
   // name for an unknown flag or key, with the valid values for a wrong value, and with the line of the file.
-  bool parse(const Arguments& arguments);
+  // With `unknown`, unknown arguments are not an error: they are added to it in their order.
+  bool parse(const Arguments& arguments, Arguments* unknown = nullptr);
 
   std::string help() const;
-  // The flag of this name; null for none.
-  const config::Setting* find(std::string_view name) const;
 
  private:
   using Typed = std::vector<std::pair<std::string, std::string>>;  // names and values on the command line

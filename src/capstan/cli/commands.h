@@ -2,8 +2,13 @@
 
 #include "capstan/cli/command.h"
 
-// One function per command; each is a file of the same name.
+namespace capstan::job {
+struct WorkOptions;
+}
+
 namespace capstan::cli {
+
+// One function per command; each is a file of the same name.
 
 int run_serve(const Arguments& arguments);
 int run_models(const Arguments& arguments);
@@ -17,5 +22,9 @@ int run_train(const Arguments& arguments);
 int run_eval(const Arguments& arguments);
 int run_work(const Arguments& arguments);
 int run_describe(const Arguments& arguments);
+
+// Runs one worker to its end, handles signals, and prints the result. Returns the exit code. The token comes
+// from the configuration's token file or the environment.
+int run_worker(job::WorkOptions options, bool json);
 
 }  // namespace capstan::cli

@@ -5,7 +5,6 @@
 #include "capstan/base/user_error.h"
 #include "capstan/cli/command_line.h"
 #include "capstan/cli/commands.h"
-#include "capstan/cli/output.h"
 #include "capstan/cli/signals.h"
 #include "capstan/cli/terminal_progress.h"
 #include "capstan/job/comparison.h"
@@ -35,34 +34,12 @@ constexpr Refused kRefused[] = {
     {"world-size", "all processes run on this machine"},
 };
 
-// "--batch_size=3" → "batch-size"; empty for a word that is not a flag.
-std::string flag_name(const std::string& word) {
-  if (!word.starts_with("--")) return "";
-  auto name = word.substr(2, word.find('=') == std::string::npos ? word.npos : word.find('=') - 2);
-  std::ranges::replace(name, '_', '-');
-  return name;
-}
-
-// The arguments of this command, and those passed on to `train`.
-struct SplitArguments {
-  Arguments own, train;
-};
-SplitArguments split(const CommandLine& line, const Arguments& arguments) {
-  SplitArguments out;
-  for (auto word = arguments.begin(); word != arguments.end(); ++word) {
-    const auto name = flag_name(*word);
-    for (const auto& [flag, instead] : kRefused)
-      if (name == flag) throw UserError(fmt::format("compare does not take --{}: {}", flag, instead));
-    const auto* option = name.empty() ? nullptr : line.find(name);
-    if (!option && *word != "-h" && name != "help") {
-      out.train.push_back(*word);
-      continue;
-    }
-    out.own.push_back(*word);
-    const bool takes_next = option && !is_switch(*option) && word->find('=') == word->npos;
-    if (takes_next && word + 1 != arguments.end()) out.own.push_back(*++word);
+void check(const Arguments& for_train) {
+  for (const auto& [flag, instead] : kRefused) {
+    const auto word = fmt::format("--{}", flag);
+    if (std::ranges::any_of(for_train, [&](const auto& w) { return w == word || w.starts_with(word + "="); }))
+      throw UserError(fmt::format("compare does not take {}: {}", word, instead));
   }
-  return out;
 }
 
 }  // namespace
@@ -88,14 +65,15 @@ int run_compare(const Arguments& arguments) {
   line.flag("train-dir", &flags.train_dir,
             "Folder of the runs (default: runs/<time>-compare-<network>-<dataset>)");
   line.flag("json", &flags.json, "Print the result as one JSON object on standard output");
-  const auto divided = split(line, arguments);
-  if (!line.parse(divided.own)) return kSuccess;
+  Arguments for_train;
+  if (!line.parse(arguments, &for_train)) return kSuccess;
+  check(for_train);
 
   launch::prepare_compute_environment();
   Interrupts interrupts;
   TerminalProgress events({});
   const auto result = job::compare(
-      {job::split_strategies(flags.strategies), divided.train, flags.target_accuracy, flags.train_dir},
+      {job::split_strategies(flags.strategies), for_train, flags.target_accuracy, flags.train_dir},
       job::training_process(interrupts), {events, interrupts});
   fmt::print("{}", flags.json ? result.json() + "\n" : result.text());
   return result.interrupted ? kInterrupted : result.problem().empty() ? kSuccess : kFailed;

@@ -4,7 +4,6 @@
 #include "capstan/base/user_error.h"
 #include "capstan/cli/command_line.h"
 #include "capstan/cli/commands.h"
-#include "capstan/cli/output.h"
 #include "capstan/cli/signals.h"
 #include "capstan/cli/status_line.h"
 #include "capstan/fetch/get.h"

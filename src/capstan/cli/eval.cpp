@@ -1,10 +1,8 @@
 #include <fmt/format.h>
 
-#include "capstan/base/json.h"
 #include "capstan/base/user_error.h"
 #include "capstan/cli/command_line.h"
 #include "capstan/cli/commands.h"
-#include "capstan/cli/output.h"
 #include "capstan/cli/signals.h"
 #include "capstan/cli/terminal_progress.h"
 #include "capstan/job/checkpoint_evaluator.h"
@@ -25,20 +23,6 @@ struct EvalOptions {
   bool once = false;
   bool json = false;
 };
-
-void report(const job::CheckpointEvaluator& evaluator, const EvalOptions& options) {
-  const auto& best = evaluator.best();
-  const auto& run = options.job.train_dir;
-  if (options.json) {
-    fmt::print("{}\n", json_line(Json{{"ok", true},
-                                      {"train_dir", run.string()},
-                                      {"evaluations", evaluator.evaluations()},
-                                      {"best", best ? best->json() : Json()}}));
-  } else if (best) {
-    fmt::print("best: step {} with {:.2f} % ({})\n", best->step, 100 * best->test.accuracy,
-               (run / "checkpoints" / "best").string());
-  }
-}
 
 // The configuration that train has written to the run folder.
 fs::path configuration_of(const std::string& run) {
@@ -87,7 +71,7 @@ int run_eval(const Arguments& arguments) {
       [&](auto weights, auto buffers) { return *test.evaluate(*task.model, task.layout, weights, buffers); },
       {events, interrupts});
   evaluator.run();
-  report(evaluator, options);
+  fmt::print("{}", options.json ? json_line(evaluator.json()) + "\n" : evaluator.text());
   return interrupts.requests() > 0 ? kInterrupted : kSuccess;
 }
 

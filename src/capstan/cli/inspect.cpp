@@ -7,7 +7,6 @@
 #include "capstan/checkpoint/run_checkpoints.h"
 #include "capstan/cli/command_line.h"
 #include "capstan/cli/commands.h"
-#include "capstan/cli/output.h"
 
 namespace capstan::cli {
 namespace {

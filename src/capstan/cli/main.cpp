@@ -9,7 +9,6 @@
 
 #include "capstan/base/spelling.h"
 #include "capstan/cli/commands.h"
-#include "capstan/cli/output.h"
 #include "capstan/cli/signals.h"
 #include "capstan/launch/child.h"
 #include "capstan/launch/compute_environment.h"

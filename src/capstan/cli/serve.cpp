@@ -7,11 +7,10 @@
 #include "capstan/base/user_error.h"
 #include "capstan/cli/command_line.h"
 #include "capstan/cli/commands.h"
-#include "capstan/cli/output.h"
 #include "capstan/cli/signals.h"
-#include "capstan/cli/strategy_help.h"
 #include "capstan/cli/terminal_progress.h"
 #include "capstan/job/resume.h"
+#include "capstan/strategy/listing.h"
 
 namespace capstan::cli {
 namespace {
@@ -26,7 +25,10 @@ std::shared_ptr<spdlog::logger> make_log(bool verbose) {
 }  // namespace
 
 int run_serve(const Arguments& arguments) {
-  if (asks_for_strategies(arguments)) return kSuccess;
+  if (value_of(arguments, "strategy") == "help") {
+    fmt::print("{}", strategy::strategies_text());
+    return kSuccess;
+  }
   job::ServeOptions options;
   auto& config = options.config;
   bool json = false, verbose = false;

@@ -1,24 +1,19 @@
 #include "capstan/job/train.h"
 
 #include <fmt/format.h>
-#include <torch/version.h>
-#include <ucp/api/ucp_version.h>
 
-#include "capstan/base/cores.h"
-#include "capstan/base/json.h"
 #include "capstan/base/user_error.h"
 #include "capstan/cli/command_line.h"
 #include "capstan/cli/commands.h"
-#include "capstan/cli/output.h"
 #include "capstan/cli/signals.h"
-#include "capstan/cli/strategy_help.h"
 #include "capstan/cli/terminal_progress.h"
-#include "capstan/cli/work.h"
 #include "capstan/client/connector.h"
 #include "capstan/job/allreduce_group.h"
 #include "capstan/job/ranks.h"
 #include "capstan/job/resume.h"
+#include "capstan/job/work.h"
 #include "capstan/launch/child.h"
+#include "capstan/strategy/listing.h"
 #include "capstan/training/threads.h"
 
 namespace capstan::cli {
@@ -31,17 +26,6 @@ struct TrainFlags {
   std::string group_address;  // of rank 0, if this process is another rank of an allreduce group
   std::uint32_t group_rank = 0;
 };
-
-std::string versions() {
-  return Json{{"capstan", CAPSTAN_VERSION},
-              {"libtorch", TORCH_VERSION},
-              {"ucx", fmt::format("{}.{}", UCP_API_MAJOR, UCP_API_MINOR)},
-              {"compiler", __VERSION__},
-              {"protocol", wire::kProtocol},
-              {"cores", usable_cores()}}
-             .dump(2) +
-         "\n";
-}
 
 // Every rank but 0 is a worker.
 int work(const TrainFlags& flags) {
@@ -128,7 +112,10 @@ int report(const job::TrainResult& result, const TrainFlags& flags) {
 }  // namespace
 
 int run_train(const Arguments& arguments) {
-  if (asks_for_strategies(arguments)) return kSuccess;
+  if (value_of(arguments, "strategy") == "help") {
+    fmt::print("{}", strategy::strategies_text());
+    return kSuccess;
+  }
   TrainFlags flags;
   if (!parse(flags, arguments)) return kSuccess;
   auto& config = flags.config;
@@ -160,7 +147,7 @@ int run_train(const Arguments& arguments) {
     return kSuccess;
   }
   const job::TrainOptions options{
-      token, !by_hand, {config.evaluator, progress_interval(config.log_interval, style)}, versions()};
+      token, !by_hand, {config.evaluator, progress_interval(config.log_interval, style)}};
   const auto result = job::train(std::move(prepared), options, environment);
   events.finish();
   return report(result, flags);

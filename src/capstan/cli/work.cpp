@@ -1,10 +1,9 @@
-#include "capstan/cli/work.h"
+#include "capstan/job/work.h"
 
 #include <fmt/format.h>
 
 #include "capstan/cli/command_line.h"
 #include "capstan/cli/commands.h"
-#include "capstan/cli/output.h"
 #include "capstan/cli/signals.h"
 #include "capstan/cli/terminal_progress.h"
 #include "capstan/client/connector.h"

@@ -89,6 +89,19 @@ void CheckpointEvaluator::read_record() {
 }
 
 // Among checkpoints that still exist: a run resumed from an older checkpoint discards the newer ones.
+std::string CheckpointEvaluator::text() const {
+  if (!best_) return "";
+  return fmt::format("best: step {} with {:.2f} % ({})\n", best_->step, 100 * best_->test.accuracy,
+                     (options_.run / "checkpoints" / "best").string());
+}
+
+Json CheckpointEvaluator::json() const {
+  return {{"ok", true},
+          {"train_dir", options_.run.string()},
+          {"evaluations", evaluated_.size()},
+          {"best", best_ ? best_->json() : Json()}};
+}
+
 std::optional<CheckpointEvaluation> CheckpointEvaluator::find_best() const {
   std::optional<CheckpointEvaluation> best;
   for (const auto& line : results_) {

@@ -54,8 +54,10 @@ class CheckpointEvaluator {
   // Returns when the run is finished and every checkpoint is evaluated, or on a stop request.
   void run();
 
-  std::size_t evaluations() const { return evaluated_.size(); }
   const std::optional<CheckpointEvaluation>& best() const { return best_; }
+  // The result: one line, or none if there is no evaluation.
+  std::string text() const;
+  Json json() const;
 
  private:
   void lock_record();

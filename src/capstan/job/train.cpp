@@ -8,6 +8,7 @@
 #include "capstan/job/allreduce_group.h"
 #include "capstan/job/resume.h"
 #include "capstan/job/server_job.h"
+#include "capstan/job/versions.h"
 #include "capstan/job/warnings.h"
 #include "capstan/training/threads.h"
 
@@ -39,13 +40,12 @@ std::string nothing_left(const config::JobConfig& config, std::uint64_t updates)
   return fmt::format("nothing is left to train after {} updates: {}", updates, why);
 }
 
-RunRecord open_record(const PreparedJob& job, const TrainOptions& options, const std::string& toml,
-                      Environment environment) {
+RunRecord open_record(const PreparedJob& job, const std::string& toml, Environment environment) {
   const auto& config = job.config;
   RunRecord record(metrics::RunFolder(config.train_dir, fmt::format("{}-{}", config.network, config.dataset),
                                       job.same_run));
   record.write_configuration(toml);
-  record.write_versions(options.versions);
+  record.write_versions(versions());
   if (!job.resume) return record;
   const auto start = job.budget.start.value;
   environment.events.message(fmt::format("resuming from step {}: {}", start, job.resume->folder.string()));
@@ -104,7 +104,7 @@ TrainResult train(PreparedJob job, const TrainOptions& options, Environment envi
   if (config.transport == "auto" && config.has_servers() && options.starts_workers)
     config.transport = "local";
   training::configure_torch(static_cast<int>(config.has_servers() ? 1 : config.worker_threads()));
-  auto record = open_record(job, options, toml, environment);
+  auto record = open_record(job, toml, environment);
   auto result = run(job, options, environment, record);
   if (const auto line = unreadable_images(*job.task.dataset.test, "test"); !line.empty())
     environment.events.message(line);

@@ -17,7 +17,6 @@ struct TrainOptions {
   cluster::Token token;
   bool starts_workers = true;  // false: the user starts them, and the job waits for them
   RunOptions run;
-  std::string versions;  // JSON with the versions of libraries, for the run's folder
 };
 
 // Checks a configuration, loads its data and network, and finds the checkpoint to resume from. Throws
