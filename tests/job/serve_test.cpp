@@ -9,6 +9,7 @@
 
 #include "capstan/base/failure.h"
 #include "capstan/base/user_error.h"
+#include "capstan/checkpoint/run_checkpoints.h"
 #include "capstan/client/observer.h"
 #include "capstan/client/worker_client.h"
 #include "job/serving.h"
@@ -21,6 +22,7 @@ using ::testing::HasSubstr;
 using testing::TemporaryFolder;
 
 const FlatLayout kLayout({{"weight", {4}}});
+const FlatLayout kLarge({{"weight", {4096}}});  // a page and more for each of two servers
 
 Result<std::unique_ptr<client::WorkerClient>> join(Serving& server) {
   return client::WorkerClient::join(server.link(0), server.connector(), kLayout,
@@ -39,6 +41,43 @@ ServeOptions options(std::uint32_t workers = 1) {
 void step(client::WorkerClient& worker, float gradient) {
   std::ranges::fill(worker.gradients(), gradient);
   ASSERT_TRUE(worker.push_pull({.samples = 4, .loss = 0.5f}));
+}
+
+// A signal to one of several servers, as a scheduler sends it, must not cost the work of all.
+TEST(Serve, AStoppedFollowerLetsTheLeaderSaveFirst) {
+  const TemporaryFolder folder;
+  auto first = options();
+  first.config.servers = 2;
+  first.config.train_dir = folder / "run";
+  first.config.checkpoint_every = "1000";
+  Serving leader(first);
+  auto second = first;
+  second.leader = leader.address();
+  second.config.train_dir.clear();
+  Serving follower(second);
+  auto link = leader.link(0);
+  link.servers.push_back(follower.address());
+  auto worker =
+      client::WorkerClient::join(link, leader.connector(), kLarge, std::vector(kLarge.size(), 1.0f));
+  ASSERT_TRUE(worker) << worker.status().message();
+  ASSERT_TRUE((*worker)->pull());
+  step(**worker, 2);
+  follower.stop();
+  follower.await_looks(1);
+  EXPECT_TRUE(follower.is_running());
+  const auto stopped = testing::eventually([&] {
+    const auto update = (*worker)->push_pull({.samples = 4, .loss = 0.5f});
+    return !update || update->stop;
+  });
+  EXPECT_TRUE(stopped);
+  (*worker)->leave();
+  const auto led = leader.result(), followed = follower.result();
+  EXPECT_TRUE(followed.interrupted);
+  EXPECT_FALSE(followed.leads);
+  std::vector<std::string> complaints;
+  const auto saved = checkpoint::newest_good(folder / "run", complaints);
+  ASSERT_TRUE(saved);
+  EXPECT_EQ(saved->manifest.version, led.status.version);
 }
 
 TEST(Serve, EndsWhenTheWorkersHaveLeft) {

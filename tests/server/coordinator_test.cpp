@@ -101,6 +101,51 @@ TEST(Start, AsksAgainWhereTheQuestionMayBeLost) {
   EXPECT_THAT(texts(job.coordinator.pull(worker(0), {901, {}}, kNow)), ElementsAre("ask 0"));
 }
 
+TEST(Start, DismissesWorkersThatNeverJoined) {
+  Events job({"sync", 2, 1});
+  EXPECT_THAT(job.join(0), ElementsAre("ask 0"));
+  EXPECT_THAT(job.leave(1), IsEmpty());
+  EXPECT_THAT(job.leave(0), IsEmpty());
+  EXPECT_TRUE(job.coordinator.finished());
+  EXPECT_FALSE(job.coordinator.all_lost());
+}
+
+// A checkpoint does not have the servers' sum, so a run that resumes must repeat what is only in the sum.
+TEST(Accumulated, PushesCountAsDoneOnceAnUpdateAppliesThem) {
+  Events job({"fedbuff:3:1", 2, 1});
+  (void)job.join(0);
+  (void)job.join(1);
+  (void)job.initialized();
+  EXPECT_THAT(job.push(0, 1), ElementsAre("accumulate 0", "deliver 0 v0"));
+  EXPECT_THAT(job.push(1, 1), ElementsAre("accumulate 1", "deliver 1 v0"));
+  EXPECT_THAT(job.coordinator.steps_done(), ElementsAre(0, 0));
+  EXPECT_THAT(job.coordinator.marks(), IsEmpty());
+  EXPECT_THAT(job.push(0, 2), ElementsAre("accumulate 0", "apply 0:", "deliver 0 v1", "ordered"));
+  EXPECT_THAT(job.coordinator.steps_done(), ElementsAre(2, 1));
+  ASSERT_EQ(job.coordinator.marks().size(), 2u);
+  EXPECT_EQ(job.coordinator.marks()[0].sequence, Sequence{2});
+  EXPECT_EQ(job.coordinator.report().samples, 24u);
+  (void)job.push(1, 2);
+  (void)job.coordinator.stop(kNow);
+  EXPECT_THAT(job.coordinator.steps_done(), ElementsAre(2, 1)) << "the sum that is dropped at the end";
+  EXPECT_EQ(job.coordinator.marks()[1].sequence, Sequence{1});
+  EXPECT_EQ(job.coordinator.report().samples, 24u);
+}
+
+TEST(Accumulated, PushesOfALostWorkerAreDoneForItsSuccessor) {
+  Events job({"fedbuff:2:1", 2, 1});
+  (void)job.join(0);
+  (void)job.join(1);
+  (void)job.initialized();
+  (void)job.push(0, 1);
+  (void)job.lose(0);
+  (void)job.join(0, 2);
+  (void)job.push(1, 1);
+  EXPECT_THAT(job.coordinator.steps_done(), ElementsAre(1, 1));
+  ASSERT_EQ(job.coordinator.marks().size(), 1u) << "the new incarnation has not pushed";
+  EXPECT_EQ(job.coordinator.marks()[0].worker, WorkerId{1});
+}
+
 TEST(Start, WithoutWorkersThatDoNotCome) {
   Events job({"sync", 3, 1});
   EXPECT_THAT(job.join(0), ElementsAre("ask 0"));

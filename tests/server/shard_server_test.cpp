@@ -96,6 +96,10 @@ TEST_F(Shard, AccumulatesForTheNextUpdate) {
   apply.accumulated = true;
   EXPECT_EQ(error(apply), "");
   EXPECT_FLOAT_EQ(shard_->weights()[0], 1 - 0.5f * (1 * 2 + 2 * 3));
+  EXPECT_THAT(error(apply), HasSubstr("without contributions")) << "the sum is used once";
+  push(0, 3, 1);
+  EXPECT_THAT(error(wire::AccumulateOrder{{{0}, {3}, 1}, false}), HasSubstr("accumulated push"));
+  EXPECT_FLOAT_EQ(shard_->weights()[0], 1 - 0.5f * (1 * 2 + 2 * 3));
 }
 
 TEST_F(Shard, AnOrderThatMakesNoSenseChangesNothing) {

@@ -135,7 +135,8 @@ Actions Coordinator::gone(const wire::Member& member, bool lost, TimePoint now) 
   const WorkerId id{member.index};
   auto& worker = workers_[id];
   if (worker.has_ended()) return finish();
-  worker.enter(lost ? WorkerPhase::kLost : WorkerPhase::kLeft);
+  const bool never_joined = worker.phase == WorkerPhase::kAbsent;
+  worker.enter(lost || never_joined ? WorkerPhase::kLost : WorkerPhase::kLeft);
   worker.underway = 0;  // these samples will not be pushed
   if (initializer_ == id) initializer_.reset();
   dispatch([&](strategy::Engine& engine, std::uint32_t) { return engine.remove(id); });
@@ -251,6 +252,7 @@ void Coordinator::decide(std::uint32_t group, const strategy::Apply& apply) {
     workers_[merge.worker].marks[group] = merge.sequence;
   }
   current_.actions.emplace_back(Order(std::move(order)));
+  if (apply.accumulated) workers_.apply_accumulated();
   if (group > 0) return;
   for (const auto& merge : apply.merged) {
     auto& worker = workers_[merge.worker];
@@ -264,11 +266,11 @@ void Coordinator::decide(std::uint32_t group, const strategy::Apply& apply) {
   if (engines_.size() == 1) answer_observers();
 }
 
-void Coordinator::decide(std::uint32_t group, const strategy::Accumulate& accumulate) {
+void Coordinator::decide(std::uint32_t, const strategy::Accumulate& accumulate) {
   CAPSTAN_CHECK(engines_.size() == 1, "no strategy accumulates in a job with groups");
   auto& worker = workers_[accumulate.worker];
-  worker.marks[group] = accumulate.sequence;
-  worker.applied = worker.push.steps;
+  worker.accumulated = accumulate.sequence;
+  worker.accumulated_steps = worker.push.steps;
   loss_.add(worker.push);
   current_.actions.emplace_back(Order(
       wire::AccumulateOrder{{accumulate.worker, accumulate.sequence, accumulate.factor}, accumulate.first}));

@@ -19,6 +19,7 @@ Follower::Follower(const RoleContext& context, const FollowerOptions& options)
 
 Result<wire::Member> Follower::admit(const wire::Join& join) {
   auto& shard = context_.shard;
+  if (!context_.lifecycle.is_open()) return Status::refused("this job has ended");
   if (!leader_.is_joined()) return Status::unavailable("this server has not joined the leader yet");
   const bool is_worker = join.role == wire::Role::kWorker;
   if (!join.index || join.role == wire::Role::kServer || (is_worker && *join.index >= shard.terms().workers))
@@ -62,6 +63,24 @@ void Follower::lost(const wire::Member& member, Incarnation incarnation, const S
 
 void Follower::tick() {
   leader_.beat(!pauses_.was_paused(context_.loop.now()));
+}
+
+// The leader ends the job, for all servers.
+void Follower::stop() {
+  leader_.send(wire::StopRequest{"stopped"});
+}
+
+void Follower::dismiss_workers() {
+  for (std::uint32_t rank = 0; rank < context_.shard.terms().workers; ++rank)
+    leader_.send(wire::Gone{{wire::Role::kWorker, rank}, {}, false});
+}
+
+// After a stop request, a follower has to save what the leader may still order.
+wire::StatusReport Follower::status() const {
+  wire::StatusReport report;
+  report.started = context_.shard.is_initialized();
+  report.saving = report.started && context_.lifecycle.is_open();
+  return report;
 }
 
 // ---- the leader ----
@@ -139,6 +158,7 @@ Status Follower::execute(const wire::Message& message) {
     context_.members.forget(gone->member.index, gone->incarnation, gone->lost);
     if (shard.has_layout()) shard.staging().forget({gone->member.index}, gone->incarnation);
   } else if (std::holds_alternative<wire::StopRequest>(message)) {
+    if (!context_.lifecycle.is_open()) return Status::ok();
     leader_.expect_end();
     context_.lifecycle.drain(Outcome::kFinished);
   } else {

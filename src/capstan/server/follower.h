@@ -29,10 +29,10 @@ class Follower final : public Role, private cluster::Link::Events {
   void left(std::uint32_t, Incarnation) override {}
   void lost(const wire::Member& member, Incarnation incarnation, const Status& why) override;
   void tick() override;
-  void stop() override {}
-  void dismiss_workers() override {}
+  void stop() override;
+  void dismiss_workers() override;
   void ended(Outcome) override {}
-  wire::StatusReport status() const override { return {}; }
+  wire::StatusReport status() const override;
 
  private:
   wire::Join make_join() override;

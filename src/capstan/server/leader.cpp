@@ -7,6 +7,11 @@
 #include "capstan/base/user_error.h"
 
 namespace capstan::server {
+namespace {
+
+constexpr Duration kReadyTimeout = std::chrono::seconds(10);  // from joining the leader to the first pull
+
+}  // namespace
 
 // ---- members ----
 
@@ -16,6 +21,8 @@ void Leader::joined(const wire::Member& member, bool is_new) {
   have_buffers_.erase(worker);
   arriving_.erase(worker);
   if (is_new) buffers_.joined(worker);
+  // A worker that joins late has time to become ready.
+  start_by_ = std::max(start_by_, context_.loop.now() + std::min(options_.join_timeout, kReadyTimeout));
 }
 
 void Leader::gone(std::uint32_t rank, Incarnation incarnation, bool lost) {
@@ -131,6 +138,8 @@ bool Leader::take_from_server(ServerId server, const wire::Message& message) {
     checkpoints_->written(server.value, *written);
   } else if (std::holds_alternative<wire::Initialized>(message)) {
     run(coordinator_.initialized(server, now));
+  } else if (std::holds_alternative<wire::StopRequest>(message)) {
+    stop();
   } else if (const auto* g = std::get_if<wire::Gone>(&message); g && g->member.role == wire::Role::kWorker) {
     gone(g->member.index, g->incarnation, g->lost);
   } else {
@@ -201,7 +210,7 @@ void Leader::tick() {
   const auto now = context_.loop.now();
   run(coordinator_.tick(now));
   buffers_.tick(now);
-  if (now - opened_at_ <= options_.join_timeout) return;
+  if (now <= start_by_) return;
   for (const auto rank : coordinator_.missing()) gone(rank, {}, true);
 }
 

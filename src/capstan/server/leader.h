@@ -83,7 +83,7 @@ class Leader final : public Role {
   std::map<WorkerId, std::deque<std::vector<float>>> arriving_;  // payloads of buffers, by worker
   std::set<WorkerId> have_buffers_;                              // workers that got their initial buffers
   bool stopped_ = false;                                         // by request, before the workers finished
-  const TimePoint opened_at_;
+  TimePoint start_by_;  // then the job starts without the missing workers
   TimePoint started_at_;
 };
 

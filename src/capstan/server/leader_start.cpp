@@ -36,7 +36,7 @@ Leader::Leader(const RoleContext& context, LeaderOptions options)
     : context_(context),
       options_(std::move(options)),
       coordinator_(options_.job),
-      opened_at_(context.loop.now()) {
+      start_by_(context.loop.now() + options_.join_timeout) {
   context_.lifecycle.enter(Phase::kAwaitingModel);
   context_.shard.set_terms(make_terms());
   context_.loop.allow_spinning(options_.job.workers + options_.job.servers);

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <limits>
 
 #include "capstan/wire/messages.h"
 
@@ -24,10 +25,10 @@ class LossWindow {
     if (totals_.size() > updates_ + 1) totals_.pop_front();
   }
 
-  double mean() const {  // 0 before the first update
+  double mean() const {  // NaN before the first update
     const auto &from = totals_.front(), &to = totals_.back();
-    return to.samples > from.samples ? (to.sum - from.sum) / static_cast<double>(to.samples - from.samples)
-                                     : 0;
+    if (to.samples == from.samples) return std::numeric_limits<double>::quiet_NaN();
+    return (to.sum - from.sum) / static_cast<double>(to.samples - from.samples);
   }
   std::uint64_t samples() const { return totals_.back().samples; }  // of all updates
 

@@ -136,6 +136,7 @@ Status ShardServer::execute_one(const wire::ApplyOrder& order) {
     owners.push_back(base);
   }
   if (auto bad = check_rule(order); !bad.is_ok()) return bad;
+  if (order.accumulated) has_accumulated_ = false;
   executor_->apply(order.group, {order.before, order.scheduled}, {order.rule, order.rate, order.strength},
                    std::move(contributions), order.accumulated, std::move(owners),
                    [this, used = order.contributions, group = order.group] {

@@ -31,7 +31,7 @@ class ShardServer {
     std::size_t inline_elements = ShardExecutor::kInlineElements;  // shard_executor.h
   };
 
-  // `on_idle` runs whenever the queue of orders becomes empty.
+  // `on_idle` runs after an update or an accumulation that leaves the queue of orders empty.
   ShardServer(transport::EventLoop& loop, Options options, MemberTable& members,
               std::function<void()> on_idle);
 

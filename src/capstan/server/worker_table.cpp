@@ -101,6 +101,7 @@ void WorkerTable::take_place(std::uint32_t rank, Incarnation incarnation) {
   fresh.enter(kJoined);
   fresh.incarnation = incarnation;
   fresh.applied = record.applied;
+  fresh.accumulated_steps = record.accumulated_steps;
   fresh.marks.resize(groups_);
   fresh.released.resize(groups_);
   fresh.given.resize(groups_);
@@ -112,6 +113,14 @@ void WorkerTable::take_place(std::uint32_t rank, Incarnation incarnation) {
   // The worker repeats a push that some groups lack.
   fresh.push.sequence = fresh.held = std::ranges::min(fresh.marks);
   record = std::move(fresh);
+}
+
+void WorkerTable::apply_accumulated() {
+  for (auto& record : records_) {
+    if (!record.accumulated_steps) continue;
+    record.applied = *std::exchange(record.accumulated_steps, std::nullopt);
+    for (auto& mark : record.marks) mark = std::max(mark, record.accumulated);
+  }
 }
 
 std::uint32_t WorkerTable::count(WorkerPhase phase) const {

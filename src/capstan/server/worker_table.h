@@ -40,8 +40,11 @@ struct WorkerRecord {
   StepCount applied;           // steps up to the newest push that the weights include
   std::uint32_t underway = 0;  // samples since the newest push, as reported by the worker
   Version became;              // first version that includes its newest push; 0 for none
+  // Its newest push in the servers' sum, until an update applies the sum. A checkpoint does not have the sum.
+  Sequence accumulated;
+  std::optional<StepCount> accumulated_steps;
   // By group of tensors:
-  std::vector<Sequence> marks;  // newest push that was applied, accumulated or dropped
+  std::vector<Sequence> marks;  // newest push that was applied or dropped
   std::vector<bool> released;   // since its newest push or the last answer
   std::vector<Version> given;   // of the weights delivered last
 
@@ -68,6 +71,9 @@ class WorkerTable {
   // A worker gets the rank that it asks for, or the lowest absent one, or the lowest lost one. A rank in use
   // is refused unless the same incarnation reconnects.
   Result<WorkerId> admit(std::optional<std::uint32_t> rank, Incarnation incarnation);
+
+  // An update has applied the servers' sum.
+  void apply_accumulated();
 
   std::uint32_t count(WorkerPhase phase) const;
   bool all_ended() const;

@@ -70,11 +70,11 @@ void Core::send(Outgoing message) {
 }
 
 void Core::close() {
+  const auto self = shared_from_this();
   if (!open_) {
     unreported_.reset();
-    return;
+    return run_finished();
   }
-  const auto self = shared_from_this();
   stop(Status::closed("the connection was closed on this side"));
 }
 
