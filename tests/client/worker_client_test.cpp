@@ -85,10 +85,12 @@ class ScriptedServer final : private cluster::Channel::Events {
 
 class Worker : public ::testing::Test {
  protected:
-  wire::Joined joined(std::uint64_t begin, std::uint64_t end, std::uint32_t servers = 1) const {
+  wire::Joined joined(std::uint64_t begin, std::uint64_t end, std::uint32_t servers = 1,
+                      std::uint32_t server = 0) const {
     wire::Joined j;
     j.member = {wire::Role::kWorker, 0};
     j.servers = servers;
+    j.server = {server};
     j.begin = begin;
     j.end = end;
     j.strategy = "async";
@@ -145,10 +147,23 @@ TEST_F(Worker, AShardOutsideTheModelIsMalformed) {
 
 TEST_F(Worker, ShardsThatDoNotMakeUpTheModelAreMalformed) {
   serve("0", joins_with(joined(0, 32, 2)));
-  serve("1", joins_with(joined(32, 63, 2)));
+  serve("1", joins_with(joined(32, 63, 2, 1)));
   const auto client = join(options({"0", "1"}));
   EXPECT_EQ(client.status().code(), StatusCode::kMalformed);
   EXPECT_EQ(client.status().message(), "the servers' shards do not cover the model");
+}
+
+TEST_F(Worker, AServerThatIsListedTwiceIsRefused) {
+  serve("0", joins_with(joined(0, 32, 2)));
+  serve("1", joins_with(joined(32, 64, 2)));
+  EXPECT_EQ(join(options({"0", "1"})).status().message(),
+            "1: this server is not of the same job, or is listed twice");
+}
+
+TEST_F(Worker, AServerOfALargerJobIsRefused) {
+  serve("0", joins_with(joined(0, 32, 2)));
+  serve("1", joins_with(joined(32, 64, 2, 2)));
+  EXPECT_EQ(join(options({"0", "1"})).status().code(), StatusCode::kRefused);
 }
 
 TEST_F(Worker, ANumberOfServersThatIsNotTheJobsIsRefused) {
@@ -213,7 +228,7 @@ TEST_F(Worker, LearnsVersionsFromTheAnswers) {
 // A server that starts late must not make the others believe that the worker is dead.
 TEST_F(Worker, SendsHeartbeatsToTheFirstServerWhileItWaitsForTheSecond) {
   auto& leader = serve("0", joins_with(joined(0, 32, 2)));
-  serve("1", joins_with(joined(32, 64, 2)));
+  serve("1", joins_with(joined(32, 64, 2, 1)));
   const auto client = WorkerClient::join(
       options({"0", "1"}),
       [&](transport::EventLoop& loop,

@@ -111,24 +111,30 @@ bool is_this_host(const std::string& host) {
   return place && place->is_here;
 }
 
-Connector make_connector(TransportChoice choice) {
+Connector make_connector(TransportChoice choice, std::vector<std::string> servers) {
   struct State {
+    std::vector<std::string> servers;
     // One UCX context for all connections of a loop, opened by the first that needs it.
     std::unique_ptr<transport::ucx::Context> ucx;
     // Names are looked up once: a lookup may take seconds, and a reconnect has less than one.
     std::map<std::string, Place> places;
+
+    const Place* look_up(const std::string& host) {
+      if (!places.contains(host)) {
+        if (const auto place = find(host)) places.emplace(host, *place);
+      }
+      const auto known = places.find(host);
+      return known == places.end() ? nullptr : &known->second;
+    }
   };
-  return [choice, state = std::make_shared<State>()](
+  return [choice, state = std::make_shared<State>(State{std::move(servers), nullptr, {}})](
              transport::EventLoop& loop,
              const std::string& address) -> Result<std::unique_ptr<transport::Connection>> {
+    for (const auto& server : std::exchange(state->servers, {})) state->look_up(parse_address(server).host);
     const auto [host, port] = parse_address(address);
-    auto known = state->places.find(host);
-    if (known == state->places.end()) {
-      const auto place = find(host);
-      if (!place) return Status::unavailable(fmt::format("cannot find host \"{}\"", host));
-      known = state->places.emplace(host, *place).first;
-    }
-    const auto& place = known->second;
+    const auto* found = state->look_up(host);
+    if (!found) return Status::unavailable(fmt::format("cannot find host \"{}\"", host));
+    const auto& place = *found;
     if (choice == TransportChoice::kLocal && !place.is_here) {
       throw UserError(fmt::format(
           "--transport local reaches this host only, but {} is another host; use --transport auto or ucx",

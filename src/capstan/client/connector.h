@@ -13,8 +13,9 @@ enum class TransportChoice { kAuto, kLocal, kUcx };
 TransportChoice parse_transport(const std::string& text);
 
 // Opens connections to servers. kAuto uses local if the address is this host's and a local server listens on
-// the port, and UCX otherwise. A connector serves one loop, which must outlive it.
-Connector make_connector(TransportChoice choice);
+// the port, and UCX otherwise. A connector serves one loop, which must outlive it. The names in `servers` are
+// looked up before the first connection: later, a lookup would keep a member from sending heartbeats.
+Connector make_connector(TransportChoice choice, std::vector<std::string> servers = {});
 
 // Parses "host:port", with an IPv6 host in brackets; throws UserError.
 struct HostPort {

@@ -61,6 +61,19 @@ Status Links::join(const std::vector<wire::Tensor>& layout, const std::vector<wi
                                          options_.servers[0], servers, options_.servers.size()));
     }
   }
+  return driver_.with_lock([this] { return check_servers(); });
+}
+
+// Every address must be another server of this job.
+Status Links::check_servers() const {
+  std::vector<bool> seen(links_.size());
+  for (std::size_t i = 0; i < links_.size(); ++i) {
+    const auto server = joined(i).server.value;
+    if (server >= seen.size() || seen[server])
+      return Status::refused(
+          fmt::format("{}: this server is not of the same job, or is listed twice", options_.servers[i]));
+    seen[server] = true;
+  }
   return Status::ok();
 }
 

@@ -80,6 +80,7 @@ class Links final : private cluster::Link::Events {
   void on_lost(cluster::Link& link, Status why) override;
 
   Status join_one(std::size_t server, TimePoint deadline);
+  Status check_servers() const;
   std::size_t index_of(const cluster::Link& link) const;
   void beat();
 

@@ -56,7 +56,8 @@ void Observer::request_weights(const FlatLayout& layout, Version at_least, const
 
 void Observer::ask_for_weights() {
   request_->number = ++requests_;
-  request_->missing = links_.size() + (request_->buffers > 0 ? 1 : 0);
+  request_->answered.assign(links_.size(), false);
+  request_->has_buffers = request_->buffers == 0;
   request_->snapshot.buffers.clear();
   links_.send(0, wire::Pull{request_->number, request_->at_least});
 }
@@ -67,12 +68,12 @@ void Observer::on_joined(std::size_t server, std::optional<transport::Segment>, 
   if (!again) return;
   if (server == 0 && stop_) links_.send(0, *stop_);
   if (asked_for_status_ == server) links_.send(server, wire::StatusRequest{});
-  if (request_ && request_->missing > 0) ask_for_weights();
+  if (request_ && !request_->is_complete()) ask_for_weights();
 }
 
 std::optional<Observer::Snapshot> Observer::take_weights() {
   return driver_.with_lock([&]() -> std::optional<Snapshot> {
-    if (!request_ || request_->missing > 0) return {};
+    if (!request_ || !request_->is_complete()) return {};
     auto snapshot = std::move(request_->snapshot);
     request_.reset();
     return snapshot;
@@ -81,7 +82,7 @@ std::optional<Observer::Snapshot> Observer::take_weights() {
 
 Result<Observer::Snapshot> Observer::pull(const FlatLayout& layout, Version at_least,
                                           const FlatLayout& buffers) {
-  const auto arrived = [&] { return !request_ || request_->missing == 0 || !links_.failure().is_ok(); };
+  const auto arrived = [&] { return !request_ || request_->is_complete() || !links_.failure().is_ok(); };
   driver_.run_until(arrived, TimePoint::max());  // an earlier request comes first
   (void)take_weights();
   if (driver_.with_lock([&] { return links_.failure().is_ok(); })) {
@@ -111,32 +112,33 @@ Status Observer::poll(TimePoint deadline) {
 transport::Placement Observer::on_payload(std::size_t server, const wire::Message& message,
                                           std::size_t bytes) {
   if (const auto* buffers = std::get_if<wire::Buffers>(&message)) {
-    if (!request_ || buffers->request != request_->number || bytes != request_->buffers * sizeof(float))
+    if (!request_ || request_->has_buffers || buffers->request != request_->number ||
+        bytes != request_->buffers * sizeof(float))
       return transport::Placement::discard();
     request_->snapshot.buffers.resize(request_->buffers);
     return transport::Placement::receive(std::as_writable_bytes(std::span(request_->snapshot.buffers)));
   }
   const auto* weights = std::get_if<wire::Weights>(&message);
   if (!weights) return transport::Placement::refuse();
-  if (!request_ || weights->request != request_->number) return transport::Placement::discard();
+  if (!request_ || weights->request != request_->number || request_->answered[server])
+    return transport::Placement::discard();
   const auto shard = request_->shards[links_.joined(server).server.value];
   if (bytes != shard.size() * sizeof(float)) return transport::Placement::refuse();
   return transport::Placement::receive(
       std::as_writable_bytes(std::span(request_->snapshot.weights).subspan(shard.begin, shard.size())));
 }
 
-void Observer::on_message(std::size_t, const wire::Message& message) {
-  if (const auto* report = std::get_if<wire::StatusReport>(&message)) {
+void Observer::on_message(std::size_t server, const wire::Message& message) {
+  if (const auto* report = std::get_if<wire::StatusReport>(&message); report && asked_for_status_ == server) {
     report_ = *report;
     asked_for_status_.reset();
   }
   const auto* buffers = std::get_if<wire::Buffers>(&message);
-  if (buffers && request_ && request_->buffers > 0 && buffers->request == request_->number)
-    --request_->missing;
+  if (buffers && request_ && buffers->request == request_->number) request_->has_buffers = true;
   const auto* weights = std::get_if<wire::Weights>(&message);
   if (!weights || !request_ || weights->request != request_->number) return;
   request_->snapshot.version = weights->version;
-  --request_->missing;
+  request_->answered[server] = true;
 }
 
 }  // namespace capstan::client

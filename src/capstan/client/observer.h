@@ -60,8 +60,11 @@ class Observer final : private Links::Events {
     Version at_least;
     Snapshot snapshot;
     std::vector<Range> shards;
-    std::uint64_t buffers = 0;  // elements
-    std::size_t missing = 0;    // servers that have not sent their weights, and the buffers
+    std::uint64_t buffers = 0;   // elements
+    std::vector<bool> answered;  // servers that have sent their weights
+    bool has_buffers = false;
+
+    bool is_complete() const { return has_buffers && std::ranges::find(answered, false) == answered.end(); }
   };
 
   std::string transport_;

@@ -121,6 +121,7 @@ Result<Update> WorkerClient::pull() {
     initial_.requested = false;
     if (update) initial_.values.reset();
   });
+  counters_.last_wait = 0;  // for the other workers to join, not for an update
   return update;
 }
 

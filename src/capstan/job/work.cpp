@@ -61,7 +61,7 @@ client::LinkOptions link_options(const WorkOptions& options) {
 }
 
 client::Connector connector(const WorkOptions& options) {
-  return client::make_connector(client::parse_transport(options.config.transport));
+  return client::make_connector(client::parse_transport(options.config.transport), options.servers);
 }
 
 [[noreturn]] void cannot_join(const Status& why) {
