@@ -1,5 +1,7 @@
 #include "capstan/job/checkpoint_evaluator.h"
 
+#include <thread>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -124,6 +126,27 @@ TEST_F(CheckpointEvaluatorTest, WatchesUntilTheRunIsFinished) {
       environment_);
   evaluator.run();
   EXPECT_THAT(steps(), ElementsAre(10, 20));
+}
+
+// With inotify: a checkpoint is complete when its manifest is renamed in its folder.
+TEST_F(CheckpointEvaluatorTest, IsWokenByACompleteCheckpoint) {
+  write(10, 0.5f);
+  auto options = once();
+  options.once = false;
+  options.poll_interval = 3600;
+  int calls = 0;
+  std::jthread writer;
+  CheckpointEvaluator evaluator(
+      options,
+      [&](auto weights, auto buffers) {
+        // Most likely written while the evaluator waits.
+        if (++calls < 4) writer = std::jthread([&, next = 10 * (calls + 1)] { write(next, 0.25f); });
+        if (calls == 4) checkpoint::mark_finished(run_, {40}, "finished");
+        return evaluate_(weights, buffers);
+      },
+      environment_);
+  evaluator.run();
+  EXPECT_THAT(steps(), ElementsAre(10, 20, 30, 40));
 }
 
 TEST_F(CheckpointEvaluatorTest, EndsOnRequest) {

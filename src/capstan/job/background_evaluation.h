@@ -38,6 +38,7 @@ class BackgroundEvaluation {
   void start(Version version, double seconds, std::vector<float> weights, std::vector<float> buffers);
   // The outcome, once; waits up to `most` for it.
   std::optional<Outcome> poll(Duration most = {});
+  // Cancels the running evaluation and all later ones.
   void cancel() { cancel_ = true; }
 
  private:

@@ -88,7 +88,6 @@ void CheckpointEvaluator::read_record() {
   best_ = find_best();
 }
 
-// Among checkpoints that still exist: a run resumed from an older checkpoint discards the newer ones.
 std::string CheckpointEvaluator::text() const {
   if (!best_) return "";
   return fmt::format("best: step {} with {:.2f} % ({})\n", best_->step, 100 * best_->test.accuracy,
@@ -98,10 +97,11 @@ std::string CheckpointEvaluator::text() const {
 Json CheckpointEvaluator::json() const {
   return {{"ok", true},
           {"train_dir", options_.run.string()},
-          {"evaluations", evaluated_.size()},
+          {"evaluations", results_.size()},
           {"best", best_ ? best_->json() : Json()}};
 }
 
+// Among checkpoints that still exist: a run resumed from an older checkpoint discards the newer ones.
 std::optional<CheckpointEvaluation> CheckpointEvaluator::find_best() const {
   std::optional<CheckpointEvaluation> best;
   for (const auto& line : results_) {
@@ -112,7 +112,14 @@ std::optional<CheckpointEvaluation> CheckpointEvaluator::find_best() const {
 }
 
 void CheckpointEvaluator::run() {
-  FolderWatch watch({options_.run, options_.run / "checkpoints"});
+  // A checkpoint is complete once its manifest is in its folder.
+  FolderWatch watch([this] {
+    std::vector<fs::path> folders = {options_.run, options_.run / "checkpoints"};
+    std::error_code error;
+    for (fs::directory_iterator it(folders[1], error), end; !error && it != end; it.increment(error))
+      if (it->is_directory(error)) folders.push_back(it->path());
+    return folders;
+  });
   while (environment_.stop.requests() == 0) {
     // Read first: every checkpoint written before the end of the run is then found below.
     const bool finished = checkpoint::is_finished(options_.run);
