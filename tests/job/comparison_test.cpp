@@ -135,6 +135,27 @@ TEST_F(ComparisonTest, AFailedRunDoesNotAffectTheOthers) {
   EXPECT_THAT(events_.messages(), ::testing::Contains("sync failed: server 0 is lost"));
 }
 
+// A run that diverges has a result too, with a loss that is not a number.
+TEST_F(ComparisonTest, ARunWithAResultAndAProblemHasFailed) {
+  const RunTraining diverging = [this](const auto& flags, bool quiet) {
+    auto outcome = train(flags, quiet);
+    if (quiet) return outcome;
+    auto result = Json::parse(outcome.output);
+    result["ok"] = false;
+    result["error"] = "training has diverged";
+    result["test_loss"] = nullptr;
+    return TrainingOutcome{kFailed, result.dump(), "exit code 1"};
+  };
+  const auto result = compare(options({"sync"}), diverging, environment_);
+  EXPECT_EQ(result.problem(), "sync: failed: training has diverged");
+  const auto json = Json::parse(result.json());
+  EXPECT_EQ(json["ok"], false);
+  EXPECT_EQ(json["runs"][0]["ok"], false);
+  EXPECT_EQ(json["runs"][0]["test_accuracy"], 0.75);
+  EXPECT_EQ(json["runs"][0]["test_loss"], nullptr);
+  EXPECT_THAT(events_.messages(), ::testing::Contains("sync failed: training has diverged"));
+}
+
 TEST_F(ComparisonTest, AnInterruptShowsPartialResults) {
   const RunTraining interrupted = [this](const auto& flags, bool quiet) {
     if (!quiet && flag(flags, "strategy") == "sync") stop_.request();

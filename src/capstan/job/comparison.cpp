@@ -4,6 +4,7 @@
 #include <cctype>
 #include <ctime>
 #include <fstream>
+#include <limits>
 #include <sstream>
 
 #include <fmt/chrono.h>
@@ -74,10 +75,11 @@ std::string rehearse(const ComparisonOptions& options, const RunTraining& run, S
   return name;
 }
 
-// A JSON number; 0 for null, which stands for a number that is not finite.
+// A JSON number; null stands for a number that is not finite. 0 if there is none.
 double number(const Json& json, const char* key) {
   const auto found = json.find(key);
-  return found != json.end() && found->is_number() ? found->get<double>() : 0;
+  if (found == json.end()) return 0;
+  return found->is_number() ? found->get<double>() : std::numeric_limits<double>::quiet_NaN();
 }
 
 report::Run run_one(const std::string& strategy, const std::filesystem::path& folder,
@@ -88,7 +90,8 @@ report::Run run_one(const std::string& strategy, const std::filesystem::path& fo
   const auto result = result_of(
       train(with(options.train_flags, {"--strategy=" + strategy, "--train-dir=" + run.run_dir}), false));
   run.has_result = result.contains("test_accuracy");  // an interrupted run has one too
-  if (!run.has_result) run.problem = "failed: " + result.value("error", std::string("no error message"));
+  if (!result.value("ok", false))
+    run.problem = "failed: " + result.value("error", std::string("no error message"));
   if (stop.requests() > 0) run.problem = "interrupted";
   run.seconds = number(result, "seconds");
   run.samples_per_second = number(result, "samples_per_second");
@@ -210,7 +213,7 @@ ComparisonResult compare(const ComparisonOptions& options, const RunTraining& ru
     const auto own_folder = folder.path() / folder_name(strategy, i);
     comparison.runs.push_back(run_one(strategy, own_folder, options, run, stop));
     const auto& last = comparison.runs.back();
-    if (!last.has_result) environment.events.message(fmt::format("{} {}", strategy, last.problem));
+    if (!last.problem.empty()) environment.events.message(fmt::format("{} {}", strategy, last.problem));
     if (comparison.versions.empty()) comparison.versions = read_versions(own_folder / "versions.json");
     folder.append(json_line(json_of(comparison, last)));
   }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <limits>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -98,7 +99,8 @@ std::vector<Point> read_points(const std::filesystem::path& metrics) {
     if (!json.is_object() || json.value("kind", "") != "evaluation") continue;
     const auto number = [&](const char* key) {
       const auto found = json.find(key);  // NaN is written as null
-      return found != json.end() && found->is_number() ? found->get<double>() : 0.0;
+      if (found == json.end()) return 0.0;
+      return found->is_number() ? found->get<double>() : std::numeric_limits<double>::quiet_NaN();
     };
     out.push_back({number("seconds"), number("samples"), number("test_accuracy"), number("test_loss")});
   }
