@@ -279,8 +279,8 @@ TEST_F(ConfigFile, OfARunIsReadFirst) {
   config::JobConfig job;
   CommandLine line("try", "");
   line.add(job, config::kTrain);
-  line.read_file_of("resume", [&](const std::string& run) { return folder_ / (run + ".toml"); });
-  ASSERT_TRUE(line.parse(with("batch-size = 60\nseed = 70\n", {"--resume", "run", "--seed=700"})));
+  line.read_first(folder_ / "run.toml");
+  ASSERT_TRUE(line.parse(with("batch-size = 60\nseed = 70\n", {"--seed=700"})));
   EXPECT_EQ(job.epochs, 5u);
   EXPECT_EQ(job.batch_size, 60u);
   EXPECT_EQ(job.seed, 700u);

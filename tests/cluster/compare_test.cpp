@@ -80,6 +80,16 @@ TEST(Compare, TakesStrategiesWithGroups) {
   EXPECT_TRUE(fs::exists(folder / "all/2-default-sync-fc--async/config.toml"));
 }
 
+TEST(Compare, PassesAConfigurationOnToTrain) {
+  const Folder folder;
+  std::ofstream(folder / "job.toml") << "epochs = 1\nbatch-size = 64\nstrategy = \"async\"\n";
+  Program run(folder,
+              compare(folder / "all", {"--strategies=sync", "--config", (folder / "job.toml").string()}));
+  ASSERT_EQ(run.exit_code(), 0) << run.errors();
+  EXPECT_EQ(run.json()["runs"][0]["strategy"], "sync");
+  EXPECT_EQ(run.json()["runs"][0]["steps"], 12) << "1,438 samples in 2 × 64";
+}
+
 TEST(Compare, WrongInputIsOneLineBeforeAnythingRuns) {
   const Folder folder;
   const std::pair<std::vector<std::string>, std::string> cases[] = {

@@ -60,6 +60,7 @@ TEST_F(ResumeTest, ARunIsNamedByItsFolderOrACheckpoint) {
   EXPECT_EQ(run_of(checkpoint / ""), run);
   EXPECT_EQ(configuration_of(checkpoint), run / "config.toml");
   EXPECT_EQ(configuration_of(runs_ / "nowhere"), "");
+  EXPECT_EQ(configuration_of(""), "") << "not the one of the current folder";
 }
 
 TEST_F(ResumeTest, TheNewestValidCheckpointIsUsed) {

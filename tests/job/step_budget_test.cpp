@@ -94,7 +94,8 @@ void expect_as_counted(const Kind& kind, std::uint32_t epochs, const std::vector
   }
   for (std::uint64_t e = 0; e < epochs; ++e) EXPECT_EQ(budget.epochs[e].end, updates[e]) << "epoch " << e;
   EXPECT_EQ(budget.total, updates.back());
-  EXPECT_EQ(budget.worker_steps, earlier + steps);
+  const bool local = kind.steps > 1 || kind.epochs > 0;
+  EXPECT_EQ(budget.scheduled, local ? earlier + steps : budget.total);
   EXPECT_EQ(budget.start, manifest.version);
   EXPECT_EQ(budget.samples, kSamples);
 }
@@ -130,6 +131,7 @@ TEST(StepBudget, EndsAtMaxSteps) {
   EXPECT_EQ(async.segment_steps, 20u);
   // Each update takes 5 steps of every worker; 84 steps are less than those of 100 updates.
   EXPECT_EQ(budget_steps(job("local-sgd:5", 4, 7), kSamples, nullptr).segment_steps, 35u);
+  EXPECT_EQ(budget_steps(job("local-sgd:5", 4, 7), kSamples, nullptr).scheduled, 35u);
   EXPECT_EQ(budget_steps(job("local-sgd:5", 4, 100), kSamples, nullptr).segment_steps, 84u);
 }
 
@@ -154,6 +156,10 @@ TEST(StepBudget, ComputesTheEpochOfAVersion) {
   EXPECT_DOUBLE_EQ(budget.epoch_of({7}), 7.0 / 21);
   EXPECT_DOUBLE_EQ(budget.epoch_of({21}), 1);
   EXPECT_DOUBLE_EQ(budget.epoch_of({42}), 2);
+  // 21 steps an epoch, and an update every 50: the first in the third epoch, the last at the end.
+  const auto rare = budget_steps(job("diloco:50", 4), kSamples, nullptr);
+  EXPECT_DOUBLE_EQ(rare.epoch_of({1}), 3);
+  EXPECT_DOUBLE_EQ(rare.epoch_of({2}), 4);
   EXPECT_DOUBLE_EQ(budget.epoch_of({50}), 2) << "with lost workers there are more updates than planned";
   // Resumed in the middle of the second epoch: 128 of its 500 samples are done.
   checkpoint::Manifest manifest;

@@ -193,13 +193,9 @@ void CommandLine::describe(std::string_view name, std::string_view help) {
   std::ranges::find(flags_, name, &Field::name)->setting.help = help;
 }
 
-void CommandLine::read_file_of(std::string_view name,
-                               std::function<std::filesystem::path(const std::string&)> file) {
-  files_.emplace_back(name, std::move(file));
-}
-
-std::vector<Field> CommandLine::flags() const {
+std::vector<Field> CommandLine::flags(bool with_config) const {
   auto out = flags_;
+  if (!with_config) return out;
   out.push_back({.setting = {.name = "config",
                              .value = config::Action{[](const std::string&) {}},
                              .help = "TOML file with flags; the command line overrides it",
@@ -216,8 +212,9 @@ bool CommandLine::parse(const Arguments& arguments, Arguments* unknown) {
     fmt::print("{}", help());
     return false;
   }
-  const auto typed = read_arguments(command_, description_, flags(), arguments, unknown);
-  auto all = flags();  // first: a command's own flag takes precedence over a field of the job
+  auto all = flags(!unknown);
+  const auto typed = read_arguments(command_, description_, all, arguments, unknown);
+  // Last: a command's own flag takes precedence over a field of the job.
   all.insert(all.end(), only_in_files_.begin(), only_in_files_.end());
   const auto layers = read_layers(all, typed);
   config::apply(all, layers);
@@ -238,13 +235,9 @@ std::vector<std::vector<Given>> CommandLine::read_layers(const std::vector<Field
                                                          const Typed& typed) const {
   std::vector<std::vector<Given>> layers;
   std::string file;
-  for (const auto& [name, text] : typed) {
-    for (const auto& [flag, file_of] : files_) {
-      if (const auto own = name == flag ? file_of(text) : std::filesystem::path(); !own.empty())
-        layers.push_back(config::read_file(own, all));
-    }
+  for (const auto& [name, text] : typed)
     if (name == "config") file = text;
-  }
+  if (!first_file_.empty()) layers.push_back(config::read_file(first_file_, all));
   if (!file.empty()) layers.push_back(config::read_file(file, all));
   auto& last = layers.emplace_back();
   for (const auto& [name, text] : typed) last.push_back({config::find(all, name), text, ""});

@@ -30,13 +30,13 @@ class CommandLine {
   void add(config::JobConfig& job, config::Commands command);
   // Replaces the help text of a field.
   void describe(std::string_view name, std::string_view help);
-  // If the flag `name` is given, `file` maps its value to a configuration file that is read before all
-  // others; an empty path means none.
-  void read_file_of(std::string_view name, std::function<std::filesystem::path(const std::string&)> file);
+  // A configuration file that all others and the flags override; an empty path means none.
+  void read_first(std::filesystem::path file) { first_file_ = std::move(file); }
 
   // Sets the values. Prints the help and returns false for --help. Throws UserError: with the nearest known
   // name for an unknown flag or key, with the valid values for a wrong value, and with the line of the file.
-  // With `unknown`, unknown arguments are not an error: they are added to it in their order.
+  // With `unknown`, unknown arguments are not an error: they are added to it in their order. --config is one
+  // of them.
   bool parse(const Arguments& arguments, Arguments* unknown = nullptr);
 
   std::string help() const;
@@ -44,7 +44,7 @@ class CommandLine {
  private:
   using Typed = std::vector<std::pair<std::string, std::string>>;  // names and values on the command line
 
-  std::vector<config::Field> flags() const;  // with --config
+  std::vector<config::Field> flags(bool with_config = true) const;
   // The given values in layers; each layer overrides the ones before it.
   std::vector<std::vector<config::Given>> read_layers(const std::vector<config::Field>& all,
                                                       const Typed& typed) const;
@@ -53,7 +53,7 @@ class CommandLine {
   std::string_view group_ = "Options";
   std::vector<config::Field> flags_, only_in_files_;
   config::JobConfig* job_ = nullptr;
-  std::vector<std::pair<std::string_view, std::function<std::filesystem::path(const std::string&)>>> files_;
+  std::filesystem::path first_file_;
 };
 
 }  // namespace capstan::cli

@@ -6,6 +6,7 @@
 #include "capstan/cli/signals.h"
 #include "capstan/cli/terminal_progress.h"
 #include "capstan/job/checkpoint_evaluator.h"
+#include "capstan/job/resume.h"
 #include "capstan/job/task_factory.h"
 #include "capstan/training/evaluator.h"
 #include "capstan/training/threads.h"
@@ -24,16 +25,8 @@ struct EvalOptions {
   bool json = false;
 };
 
-// The configuration that train has written to the run folder.
-fs::path configuration_of(const std::string& run) {
-  const auto file = fs::path(run) / "config.toml";
-  return fs::exists(file) ? file : fs::path();
-}
-
-}  // namespace
-
-int run_eval(const Arguments& arguments) {
-  EvalOptions options;
+// Flags override the configuration that train has written to the run folder. False for --help.
+bool parse(EvalOptions& options, const Arguments& arguments, const fs::path& written) {
   CommandLine line("eval",
                    "Watches the checkpoints of a run and evaluates each on the test set, until the\n"
                    "run is finished. Writes evaluations.jsonl into the run folder, and keeps the\n"
@@ -45,7 +38,7 @@ int run_eval(const Arguments& arguments) {
   auto& train_dir = line.flag("train-dir", &options.job.train_dir, "The run's folder");
   train_dir.required = true;
   train_dir.also = "--model-dir";
-  line.read_file_of("train-dir", configuration_of);
+  line.read_first(written);
   line.flag("eval-batch-size", &options.batch, "Samples per batch (0: automatic)",
             config::WholeRange{0, 1u << 20});
   line.flag("eval-freq", &options.eval_freq, "Only checkpoints at multiples of N updates (0: all)");
@@ -54,7 +47,17 @@ int run_eval(const Arguments& arguments) {
             config::NumberRange{0.01, 3600});
   line.flag("once", &options.once, "Evaluate the existing checkpoints, then end");
   line.flag("json", &options.json, "Print the result as one JSON object");
-  if (!line.parse(arguments)) return kSuccess;
+  return line.parse(arguments);
+}
+
+}  // namespace
+
+int run_eval(const Arguments& arguments) {
+  EvalOptions options;
+  if (!parse(options, arguments, {})) return kSuccess;
+  const auto written = job::configuration_of(options.job.train_dir);
+  options = {};
+  (void)parse(options, arguments, written);
   job::check_device(options.job.device);
   const auto& run = options.job.train_dir;
   if (!fs::is_directory(run)) throw UserError(fmt::format("--train-dir {}: no such folder", run.string()));

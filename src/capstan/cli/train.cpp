@@ -37,8 +37,6 @@ int work(const TrainFlags& flags) {
   return run_worker(std::move(options), flags.json);
 }
 
-using ConfigurationOf = std::function<std::filesystem::path(const std::string& resume)>;
-
 void add_own_flags(CommandLine& line, TrainFlags& flags) {
   line.flag("group-address", &flags.group_address, "").hidden = true;
   line.flag("group-rank", &flags.group_rank, "").hidden = true;
@@ -55,8 +53,8 @@ void add_own_flags(CommandLine& line, TrainFlags& flags) {
   line.flag("master-port", &flags.ranks.master_port, "Port of rank 0", config::WholeRange{1, 65535});
 }
 
-// `configuration_of` maps --resume to a configuration file, which flags override. False for --help.
-bool parse(TrainFlags& flags, const Arguments& arguments, const ConfigurationOf& configuration_of) {
+// Flags override the configuration of a resumed run, if there is one. False for --help.
+bool parse(TrainFlags& flags, const Arguments& arguments, const std::filesystem::path& resumed) {
   CommandLine line("train",
                    "Trains a network with a parameter server on this machine: starts servers and\n"
                    "workers, shows progress, evaluates each epoch, and writes a run folder.\n\n"
@@ -70,29 +68,29 @@ bool parse(TrainFlags& flags, const Arguments& arguments, const ConfigurationOf&
   line.describe("token-file",
                 "File (mode 0600) with the job's token (default: a new token; with --rank: $CAPSTAN_TOKEN)");
   add_own_flags(line, flags);
-  line.read_file_of("resume", configuration_of);
+  line.read_first(resumed);
   return line.parse(arguments);
 }
 
-// Reads the flags and the configuration of the resumed run; for `--resume auto` without --train-dir, that of
-// the run that find_same_job() finds.
-bool parse(TrainFlags& flags, const Arguments& arguments) {
-  const auto train_dir = value_of(arguments, "train-dir");
-  const auto named = [&](const std::string& resume) {
-    return job::configuration_of(resume == "auto" ? train_dir : resume);
-  };
-  if (!parse(flags, arguments, named)) return false;
-  auto& config = flags.config;
-  if (config.resume != "auto" || !config.train_dir.empty()) return true;
+// The run that --resume names; for `auto` without --train-dir, the run that find_same_job() finds.
+std::filesystem::path resumed_run(const config::JobConfig& config) {
+  if (config.resume != "auto") return config.resume;
+  if (!config.train_dir.empty()) return config.train_dir;
   const auto found = job::find_same_job("runs", config);
-  if (!found.run) {
-    if (!found.why_not.empty())
-      say("--resume auto: no run in runs/ matches this job; starting a new run; " + found.why_not);
-    return true;
-  }
+  if (!found.run && !found.why_not.empty())
+    say("--resume auto: no run in runs/ matches this job; starting a new run; " + found.why_not);
+  return found.run.value_or("");
+}
+
+// Reads the flags and the configuration of the resumed run.
+bool parse(TrainFlags& flags, const Arguments& arguments) {
+  if (!parse(flags, arguments, std::filesystem::path())) return false;
+  const auto run = resumed_run(flags.config);
+  if (run.empty()) return true;
+  const bool is_found = flags.config.resume == "auto" && flags.config.train_dir.empty();
   flags = TrainFlags();
-  (void)parse(flags, arguments, [&](const std::string&) { return job::configuration_of(*found.run); });
-  flags.config.resume = found.run->string();
+  (void)parse(flags, arguments, job::configuration_of(run));
+  if (is_found) flags.config.resume = run.string();
   return true;
 }
 

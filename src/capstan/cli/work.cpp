@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "capstan/base/cores.h"
 #include "capstan/cli/command_line.h"
 #include "capstan/cli/commands.h"
 #include "capstan/cli/signals.h"
@@ -47,6 +48,9 @@ int run_work(const Arguments& arguments) {
   line.flag("connect-timeout", &options.connect_timeout, "Seconds to wait for servers to start",
             config::NumberRange{0.1, 1e6});
   line.add(config, config::kWork);
+  line.describe("threads", "Compute threads (0: all cores; with --workers, cores ÷ workers)");
+  line.describe("loader-threads",
+                "Threads that decode and augment images (0: all cores; with --workers, cores ÷ workers)");
   line.group("Options");
   line.flag("save", &options.save, "File for this worker's final weights (.safetensors or .pt)");
   line.flag("slow-down", &options.slow_down,
@@ -56,6 +60,11 @@ int run_work(const Arguments& arguments) {
   line.flag("json", &json, "Print the result as one JSON object");
   if (!line.parse(arguments)) return kSuccess;
   config.validate_model();
+  // The job's workers need not share this host.
+  if (!config.given.contains("workers")) {
+    if (config.threads == 0) config.threads = usable_cores();
+    if (config.loader_threads == 0) config.loader_threads = usable_cores();
+  }
   options.servers = client::split_addresses(servers);
   return run_worker(std::move(options), json);
 }

@@ -58,6 +58,7 @@ fs::path run_of(const fs::path& path) {
 }
 
 fs::path configuration_of(const fs::path& path) {
+  if (path.empty()) return {};
   const auto file = run_of(path) / kConfiguration;
   return fs::exists(file) ? file : fs::path();
 }

@@ -24,11 +24,9 @@ std::string configuration(const std::filesystem::path& run) {
 
 // Every server gets the run folder; only the leader uses it.
 std::vector<std::string> serve_arguments(const PreparedJob& job, const std::filesystem::path& run) {
-  // With local steps the learning rate follows the workers' own steps.
-  const bool local = job.config.strategy_spec().first->local_steps().uses_local_steps();
   std::vector<std::string> arguments = {
       configuration(run), "--transport=" + job.config.transport,
-      fmt::format("--total-steps={}", local ? job.budget.worker_steps : job.budget.total),
+      fmt::format("--total-steps={}", job.budget.scheduled),
       fmt::format("--loss-window={}", std::min(job.budget.per_epoch, kMostLossWindow)),
       "--train-dir=" + run.string()};
   if (job.resume) arguments.push_back("--resume=" + job.resume->folder.string());

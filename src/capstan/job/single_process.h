@@ -20,7 +20,7 @@ struct RunOptions {
 // from one thread.
 class SingleProcess {
  public:
-  // All references must outlive this object.
+  // `job` and `record` must outlive this object.
   SingleProcess(PreparedJob& job, Environment environment, RunRecord& record, const RunOptions& options,
                 const training::GroupMember& group = {});
 
@@ -44,7 +44,7 @@ class SingleProcess {
   PreparedJob& job_;
   Environment environment_;
   RunRecord& record_;
-  const training::GroupMember& group_;
+  const training::GroupMember group_;
   const optimizer::Optimizer rule_;
   const EvaluationSchedule schedule_;
   SingleCheckpoints checkpoints_;

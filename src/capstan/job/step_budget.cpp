@@ -38,9 +38,15 @@ class PushCounter {
 
 double StepBudget::epoch_of(Version version) const {
   auto before = start.value;
+  if (version <= start) {
+    double done = 0;
+    for (const auto& epoch : epochs) done += epoch.begun;
+    return done;
+  }
   for (std::size_t i = 0; i < epochs.size(); ++i) {
     const auto& epoch = epochs[i];
-    if (version.value < epoch.end || i + 1 == epochs.size()) {
+    // With long local steps an update comes only after several epochs.
+    if (version.value <= epoch.end || i + 1 == epochs.size()) {
       const auto done = static_cast<double>(version.value - std::min(version.value, before)) /
                         static_cast<double>(std::max<std::uint64_t>(1, epoch.end - before));
       return static_cast<double>(i) + epoch.begun + (1 - epoch.begun) * std::min(1.0, done);
@@ -73,11 +79,14 @@ StepBudget budget_steps(const config::JobConfig& config, std::uint64_t samples,
     const auto left = static_cast<double>(remainder.samples(epoch)) / static_cast<double>(samples);
     budget.epochs.push_back({spec.after(budget.start, pushes).value, 1 - left});
   }
-  budget.worker_steps = steps_of(segments) + counter.steps();
   budget.total = budget.epochs.empty() ? budget.start.value : budget.epochs.back().end;
   if (config.max_steps > 0) budget.total = std::min(budget.total, config.max_steps);
   budget.segment_steps =
       std::min(counter.steps(), spec.pushes(budget.start, {budget.total}) / workers * steps_per_push);
+  const bool is_limited = config.max_steps > 0 && config.max_steps == budget.total;
+  budget.scheduled = local.uses_local_steps()
+                         ? steps_of(segments) + (is_limited ? budget.segment_steps : counter.steps())
+                         : budget.total;
   return budget;
 }
 

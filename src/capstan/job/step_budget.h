@@ -14,7 +14,8 @@ struct StepBudget {
   Version start;                    // version at the start: 0, or the checkpoint's
   std::uint64_t per_epoch = 0;      // updates per whole epoch
   std::uint64_t total = 0;          // updates at the end of the run
-  std::uint64_t worker_steps = 0;   // of one worker after the last epoch, earlier data segments included
+  std::uint64_t scheduled = 0;      // steps of the learning-rate schedule: `total` or, with local steps, a
+                                    // worker's own steps, earlier data segments included
   std::uint64_t segment_steps = 0;  // of one worker, from the start to the end of the run
   std::uint64_t samples = 0;        // per whole epoch
   struct Epoch {

@@ -79,11 +79,12 @@ PreparedJob prepare(config::JobConfig config, Environment environment) {
   // Only the folder of the resumed run is reused, or the one that `auto` names if it has no update yet: that
   // run starts again.
   std::error_code none;
-  const bool same_run = resumed ? std::filesystem::equivalent(config.train_dir, resumed->run, none)
-                                : config.resume == "auto" && !has_made_an_update(config.train_dir);
+  const bool same_run =
+      resumed ? std::filesystem::equivalent(config.train_dir, resumed->run, none)
+              : config.resume == "auto" && !config.train_dir.empty() && !has_made_an_update(config.train_dir);
   auto budget =
       budget_steps(config, task.dataset.train->count(), resumed ? &resumed->from.manifest : nullptr);
-  (void)config.optimizer.schedule(budget.total);  // rejects invalid schedules
+  (void)config.optimizer.schedule(budget.scheduled);  // rejects invalid schedules
   return {std::move(config), std::move(task),
           resumed ? std::optional(std::move(resumed->from)) : std::nullopt, std::move(budget), same_run};
 }
@@ -94,7 +95,7 @@ DryRun dry_run(const PreparedJob& job) {
           job.task.layout.parameters(),
           dataset.train->count(),
           dataset.test->count(),
-          budget_steps(job.config, dataset.train->count(), nullptr),
+          job.budget,
           estimate(job.config, job.task.layout.bytes())};
 }
 
