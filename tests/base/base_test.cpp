@@ -10,6 +10,7 @@
 #include "capstan/base/random.h"
 #include "capstan/base/spelling.h"
 #include "capstan/base/status.h"
+#include "capstan/base/text.h"
 #include "capstan/base/time.h"
 #include "capstan/base/unique_fd.h"
 
@@ -70,6 +71,15 @@ TEST(Spelling, FindsNothingFarAway) {
 }
 
 // Published values of SplitMix64 for the seed 1234567.
+TEST(Text, IsUtf8OrNot) {
+  for (const auto* good : {"", "plain", "µ ÷ …", "\xf0\x9f\x98\x80", "\xed\x9f\xbf", "\xf4\x8f\xbf\xbf"})
+    EXPECT_TRUE(is_utf8(good)) << good;
+  for (const auto* bad :
+       {"\xff", "a\x80", "\xc3", "\xe2\x82", "\xc0\xaf" /* overlong */, "\xe0\x80\xaf",
+        "\xed\xa0\x80" /* a surrogate */, "\xf4\x90\x80\x80" /* too large */, "\xf8\x88\x80\x80\x80"})
+    EXPECT_FALSE(is_utf8(bad)) << bad;
+}
+
 TEST(Random, MixesAsSplitMix64Does) {
   constexpr std::uint64_t kGolden = 0x9e3779b97f4a7c15ULL;
   EXPECT_EQ(mix64(1234567), 6457827717110365317ULL);

@@ -225,6 +225,15 @@ TEST(TomlFile, HasAbsolutePaths) {
   EXPECT_THAT(differences(read(config.to_toml()), config), IsEmpty());
 }
 
+TEST(TomlFile, KeepsTextOfAnyCharacters) {
+  for (const std::string text : {"it's", "\"quoted\"", "a\\b", "tab\there", "x'''y\nz", "µ ÷ …", "#", ""}) {
+    JobConfig config;
+    config.slow_workers = text;
+    EXPECT_EQ(toml::parse(config.to_toml())["slow-worker"].value<std::string>(), text);
+    EXPECT_EQ(read(config.to_toml()).slow_workers, text);
+  }
+}
+
 // Written by version 0.1.0 at e813412, which wrote every derived value, without a separate table.
 constexpr const char* kOldFile = R"(network = 'lenet'
 dataset = 'digits'

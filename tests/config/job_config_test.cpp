@@ -149,6 +149,9 @@ TEST(JobConfig, WrongValuesAreErrorsWithTheFlag) {
   config.weights = "/no/such/file";
   EXPECT_THAT(error_of(config), HasSubstr("--weights /no/such/file"));
   config = {};
+  config.data_dir = "caf\xe9";
+  EXPECT_EQ(error_of(config), "--data-dir: is not UTF-8 text");
+  config = {};
   config.init_seed = std::uint64_t{1} << 63;
   EXPECT_THAT(error_of(config), HasSubstr("--init-seed"));
   config = {};
@@ -192,7 +195,7 @@ TEST(CheckpointEvery, IsUpdatesOrTimeOrNever) {
   EXPECT_EQ(parse("2h"), Pair(0, 7200));
   EXPECT_EQ(parse("never"), Pair(0, 0));
   for (const char* wrong : {"", "0", "-5", "1.5", "0s", "-1m", "often", "10x", "5 m", "m", "nan", "inf",
-                            "infs", "1e99", "1e13s", "Never", "5ms", " 5"}) {
+                            "infs", "1e99", "1e13s", "300000h", "Never", "5ms", " 5"}) {
     EXPECT_THROW(CheckpointEvery::parse(wrong), UserError) << wrong;
   }
 }

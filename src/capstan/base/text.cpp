@@ -1,9 +1,8 @@
 #include "capstan/base/text.h"
 
-#include <string_view>
-
 #include <algorithm>
 #include <sstream>
+#include <string_view>
 
 namespace capstan {
 
@@ -29,6 +28,28 @@ std::string wrapped(const std::string& text, std::size_t column, std::size_t ind
     column += width;
   }
   return out;
+}
+
+bool is_utf8(std::string_view text) {
+  // The first byte says how many follow; the least number of that length excludes longer spellings.
+  constexpr struct {
+    unsigned char mask, lead;
+    int more;
+    std::uint32_t least;
+  } kKinds[] = {{0x80, 0x00, 0, 0}, {0xe0, 0xc0, 1, 0x80}, {0xf0, 0xe0, 2, 0x800}, {0xf8, 0xf0, 3, 0x10000}};
+  for (std::size_t i = 0; i < text.size();) {
+    const auto first = static_cast<unsigned char>(text[i++]);
+    const auto* kind =
+        std::ranges::find_if(kKinds, [&](const auto& k) { return (first & k.mask) == k.lead; });
+    if (kind == std::end(kKinds)) return false;
+    std::uint32_t point = first & static_cast<unsigned char>(~kind->mask);
+    for (int n = 0; n < kind->more; ++n) {
+      if (i == text.size() || (text[i] & 0xc0) != 0x80) return false;
+      point = point << 6 | (text[i++] & 0x3f);
+    }
+    if (point < kind->least || point > 0x10ffff || (point >= 0xd800 && point < 0xe000)) return false;
+  }
+  return true;
 }
 
 std::string shell_word(const std::string& word) {

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 // Formatting of text that users read.
 namespace capstan {
@@ -13,6 +14,8 @@ std::string counted(std::uint64_t number, const std::string& noun);
 inline constexpr std::size_t kColumns = 80;  // width of a terminal line
 // Wraps a text at kColumns. The first line begins at `column`; the others are indented by `indent`.
 std::string wrapped(const std::string& text, std::size_t column, std::size_t indent);
+
+bool is_utf8(std::string_view text);
 
 // A word as a shell reads it back: in quotes where it needs them.
 std::string shell_word(const std::string& word);

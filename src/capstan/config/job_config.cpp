@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "capstan/base/cores.h"
+#include "capstan/base/text.h"
 #include "capstan/base/user_error.h"
 #include "capstan/config/fields.h"
 #include "capstan/strategy/strategy.h"
@@ -59,9 +60,10 @@ CheckpointEvery CheckpointEvery::parse(const std::string& text) {
   const auto [at, error] = std::from_chars(text.data(), end, value);
   if (error != std::errc{} || !(value > 0) || !(value <= 1e12)) fail();
   const std::string_view unit(at, end);
-  if (unit == "s") return {0, value};
-  if (unit == "m") return {0, 60 * value};
-  if (unit == "h") return {0, 3600 * value};
+  const double in_seconds = unit == "s" ? 1 : unit == "m" ? 60 : unit == "h" ? 3600 : 0;
+  constexpr double kMostSeconds = 1e9;
+  if (in_seconds * value > kMostSeconds) fail();
+  if (in_seconds > 0) return {0, in_seconds * value};
   if (!unit.empty() || value != std::floor(value)) fail();
   return {static_cast<std::uint64_t>(value), 0};
 }
@@ -127,6 +129,7 @@ void JobConfig::validate() const {
   for (const auto& field : fields(copy)) {
     const auto text = text_of(field.setting.value);
     if (text.empty()) continue;
+    if (!is_utf8(text)) throw UserError(fmt::format("--{}: is not UTF-8 text", field.name()));
     if (const auto wrong = assign(field.setting, text); !wrong.empty())
       throw UserError(fmt::format("--{} {}: {}", field.name(), text, wrong));
   }

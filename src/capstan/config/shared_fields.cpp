@@ -17,7 +17,10 @@ std::string text(const JobConfig& config, bool given_only) {
     if (!field.is_shared() || is_unset(field)) continue;
     if (given_only && !config.given.contains(field.name())) continue;
     // Every value as a string: the reader accepts strings for every type.
-    out << field.name() << " = " << toml::value<std::string>(text_of(field.setting.value)) << "\n";
+    out << field.name() << " = "
+        << toml::toml_formatter(toml::value<std::string>(text_of(field.setting.value)),
+                                toml::format_flags::allow_literal_strings)
+        << "\n";
   }
   return out.str();
 }

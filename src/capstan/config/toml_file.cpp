@@ -15,7 +15,7 @@ void write(std::ostream& out, const Field& field) {
   const auto text = text_of(value);
   out << field.name() << " = ";
   if (std::holds_alternative<std::string*>(value) || std::holds_alternative<std::filesystem::path*>(value))
-    out << toml::value<std::string>(text);
+    out << toml::toml_formatter(toml::value<std::string>(text), toml::format_flags::allow_literal_strings);
   else
     out << text;
   out << "\n";

@@ -14,7 +14,7 @@ namespace capstan::optimizer {
 
 enum class Kind { kNone, kSgd, kAdam, kAdamW, kAdagrad, kRmsProp };
 
-// Names, defaults and meanings are PyTorch's, except SGD's lr, which has no default in PyTorch. defaults()
+// Names, defaults and meanings are PyTorch's, except SGD's lr and momentum. defaults()
 // returns the values that differ between kinds; visit_options() lists the members.
 struct Options {
   Kind kind = Kind::kSgd;
@@ -56,7 +56,7 @@ void visit_options(Visit&& visit, S&&... s) {
       OptionInfo{
           "lr", kAll,
           "Learning rate (default: sgd 0.02, adam and adamw 0.001, adagrad and rmsprop 0.01; multiplied by K "
-          "÷ workers where an update merges the gradients of K workers, as with async)"},
+          "÷ workers where an update takes the pushes of K workers, as with async)"},
       s.lr...);
   visit(OptionInfo{"momentum", kSgd | kRmsProp, "sgd (default 0.9), rmsprop (default 0)"}, s.momentum...);
   visit(OptionInfo{"weight-decay", kAll, "Weight decay (default 0; adamw 0.01)"}, s.weight_decay...);
