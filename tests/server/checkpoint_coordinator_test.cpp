@@ -1,4 +1,4 @@
-// When a checkpoint is due, and what it waits for: on a clock of the test's own. The files are real.
+// When a checkpoint is due, and what it waits for: with a fake clock and real files.
 
 #include "capstan/server/checkpoint_coordinator.h"
 
@@ -34,7 +34,7 @@ class Coordination : public ::testing::Test {
     const std::vector<float> ones(layout_.size(), 1);
     std::ranges::copy(std::as_bytes(std::span(ones)), placement.destination.begin());
     shard_.set_initialized();
-    aggregator_.agree(buffers_);
+    aggregator_.set_layout(buffers_);
     for (const std::uint32_t rank : {0u, 1u}) aggregator_.joined({rank});
     coordinator_.emplace(checkpoint::CheckpointOptions{folder_.path(), 3, 60s, 3}, Version{}, time_.loop(),
                          aggregator_, writer_, [this] { ++done_; });
@@ -47,10 +47,10 @@ class Coordination : public ::testing::Test {
     m.state = shard_.state_names();
     return m;
   }
-  void tell(std::uint32_t rank, float value) {
-    aggregator_.told({rank}, std::vector<float>(buffers_.size(), value));
+  void send(std::uint32_t rank, float value) {
+    aggregator_.receive({rank}, std::vector<float>(buffers_.size(), value));
   }
-  // Lets `time` pass, in which the server ticks.
+  // Advances the clock by `time`, with the server's ticks.
   void pass(Duration time) {
     for (const auto end = time_.now() + time; time_.now() < end;) {
       time_.pass(100ms);
@@ -88,11 +88,12 @@ TEST_F(Coordination, OneIsDueAfterSoManyUpdates) {
   for (const std::uint64_t version : {1, 2}) {
     coordinator_->on_update({version});
     EXPECT_FALSE(coordinator_->is_requested()) << version;
-    EXPECT_FALSE(aggregator_.wants({0})) << version;
+    EXPECT_FALSE(aggregator_.is_requested({0})) << version;
   }
   coordinator_->on_update({3});
   EXPECT_TRUE(coordinator_->is_requested());
-  EXPECT_TRUE(aggregator_.wants({0}) && aggregator_.wants({1})) << "the next weights ask for the buffers";
+  EXPECT_TRUE(aggregator_.is_requested({0}) && aggregator_.is_requested({1}))
+      << "the next weights request the buffers";
 }
 
 TEST_F(Coordination, OneIsDueAfterSoMuchTime) {
@@ -111,9 +112,9 @@ TEST_F(Coordination, HasTheWeightsOfItsVersionAndTheMeanOfTheBuffers) {
   EXPECT_EQ(order.folder, fs::absolute(folder(3)).string());
   EXPECT_FALSE(coordinator_->is_requested());
   EXPECT_EQ(state(), CheckpointState::kCollectingBuffers);
-  tell(0, 2);
+  send(0, 2);
   EXPECT_EQ(state(), CheckpointState::kCollectingBuffers) << "the other worker's are missing";
-  tell(1, 5);
+  send(1, 5);
   EXPECT_EQ(state(), CheckpointState::kWriting);
   ASSERT_TRUE(await_done(1));
   EXPECT_EQ(coordinator_->checkpointer().error(), "");
@@ -134,8 +135,8 @@ TEST_F(Coordination, HasTheWeightsOfItsVersionAndTheMeanOfTheBuffers) {
 // Workers may be faster than the order.
 TEST_F(Coordination, BuffersMayComeBeforeTheOrder) {
   coordinator_->on_update({3});
-  tell(0, 2);
-  tell(1, 4);
+  send(0, 2);
+  send(1, 4);
   (void)coordinator_->begin(manifest(3), 1);
   ASSERT_TRUE(await_done(1));
   EXPECT_THAT(checkpoint::load_buffers(folder(3), checkpoint::read_manifest(folder(3))), Each(3.0f));
@@ -144,14 +145,14 @@ TEST_F(Coordination, BuffersMayComeBeforeTheOrder) {
 TEST_F(Coordination, AStragglerHasTenSeconds) {
   coordinator_->on_update({3});
   (void)coordinator_->begin(manifest(3), 1);
-  tell(0, 2);
+  send(0, 2);
   pass(9900ms);
   EXPECT_EQ(state(), CheckpointState::kCollectingBuffers);
   pass(200ms);
   EXPECT_EQ(state(), CheckpointState::kWriting);
   ASSERT_TRUE(await_done(1));
   EXPECT_THAT(checkpoint::load_buffers(folder(3), checkpoint::read_manifest(folder(3))), Each(2.0f))
-      << "those that are known";
+      << "the buffers received so far";
 }
 
 TEST_F(Coordination, NoneIsBegunWhileOneIsWritten) {
@@ -159,8 +160,8 @@ TEST_F(Coordination, NoneIsBegunWhileOneIsWritten) {
   (void)coordinator_->begin(manifest(3), 1);
   coordinator_->on_update({6});
   EXPECT_FALSE(coordinator_->is_requested());
-  tell(0, 1);
-  tell(1, 1);
+  send(0, 1);
+  send(1, 1);
   ASSERT_TRUE(await_done(1));
   coordinator_->on_update({7});
   EXPECT_TRUE(coordinator_->is_requested()) << "it is overdue";
@@ -169,8 +170,8 @@ TEST_F(Coordination, NoneIsBegunWhileOneIsWritten) {
 TEST_F(Coordination, APartThatAnotherServerCannotWriteFailsIt) {
   coordinator_->on_update({3});
   (void)coordinator_->begin(manifest(3), 2);
-  tell(0, 1);
-  tell(1, 1);
+  send(0, 1);
+  send(1, 1);
   coordinator_->written(1, {{2}, "late news of another version", {}});
   EXPECT_EQ(state(), CheckpointState::kWriting);
   coordinator_->written(1, {{3}, "the disk is full", {}});
@@ -186,14 +187,14 @@ TEST_F(Coordination, ALostServerFailsIt) {
   coordinator_->lost(1);
   ASSERT_TRUE(await_done(1));
   EXPECT_EQ(coordinator_->checkpointer().error(), "server 1 is lost");
-  // The buffers come too late for it, and are not taken for those of the next.
-  tell(0, 7);
-  tell(1, 7);
+  // The buffers arrive too late for it, and do not count for the next checkpoint.
+  send(0, 7);
+  send(1, 7);
   coordinator_->on_update({6});
   (void)coordinator_->begin(manifest(6), 1);
   EXPECT_EQ(state(), CheckpointState::kCollectingBuffers);
-  tell(0, 1);
-  tell(1, 2);
+  send(0, 1);
+  send(1, 2);
   ASSERT_TRUE(await_done(2));
   EXPECT_EQ(coordinator_->checkpointer().error(), "");
   EXPECT_THAT(checkpoint::load_buffers(folder(6), checkpoint::read_manifest(folder(6))), Each(1.5f));

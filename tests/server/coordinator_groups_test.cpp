@@ -1,4 +1,4 @@
-// Groups of tensors: which orders follow which events, and what holds whatever happens.
+// Groups of tensors: which orders follow which events, and invariants under random events.
 
 #include <algorithm>
 #include <cstdlib>
@@ -17,7 +17,7 @@
 namespace capstan::server {
 namespace {
 
-// More cases than the library's hundred, unless RC_PARAMS says otherwise.
+// More cases than the library's default of 100, unless RC_PARAMS is set.
 [[maybe_unused]] const int kMoreCases = ::setenv("RC_PARAMS", "max_success=2000", 0);
 
 using Texts = std::vector<std::string>;
@@ -37,10 +37,10 @@ std::string text(const Order& order) {
                        deliver->member.role == wire::Role::kWorker ? "deliver" : "observer",
                        deliver->member.index, deliver->reply.version.value, deliver->reply.applied.value,
                        deliver->reply.stop ? " stop" : "");
-  return "fold";
+  return "accumulate";
 }
 
-// A leader of one server with workers that speak by hand.
+// A leader of one server with workers that the test drives.
 class Play {
  public:
   explicit Play(const std::string& strategy, std::uint32_t workers = 2, std::uint64_t max_steps = 0)
@@ -72,10 +72,10 @@ class Play {
     note(coordinator_.pushed({{w}, {incarnation_[w]}, {sequence}, {sequence}, version_[w], 8, loss}, kNow));
     return take();
   }
-  // Which version the worker says its next push was made on.
+  // The version that the worker's next push reports as its base.
   void reads(std::uint32_t w, std::uint64_t version) { version_[w] = {version}; }
   Texts lose(std::uint32_t w) {
-    note(coordinator_.gone({wire::Role::kWorker, w}, true, kNow));
+    note(coordinator_.member_ended({wire::Role::kWorker, w}, true, kNow));
     return take();
   }
   Texts stop() {
@@ -88,7 +88,7 @@ class Play {
   }
 
  private:
-  static constexpr TimePoint kNow{};  // no strategy here looks at the time
+  static constexpr TimePoint kNow{};  // no strategy here depends on the time
 
   void note(const Actions& actions) {
     for (const auto& action : actions) {
@@ -127,10 +127,11 @@ TEST(GroupOrders, OfAsyncBesideBatch) {
   EXPECT_EQ(play.push(0), (Texts{"apply 0/2 at 2: 0#2"}));
   EXPECT_EQ(play.lose(0), (Texts{"drop 1: 0#2"})) << "what x had not used yet; the default has it";
   EXPECT_EQ(play.push(1), (Texts{"apply 0/3 at 3: 1#1"}));
-  EXPECT_EQ(play.lose(2), (Texts{"apply 1/1 at 4: 1#1", "deliver 1 v4 in 4"})) << "one is enough of one";
+  EXPECT_EQ(play.lose(2), (Texts{"apply 1/1 at 4: 1#1", "deliver 1 v4 in 4"}))
+      << "one push is enough with one live worker";
 }
 
-// A worker that joins late, or is slower than all, holds up faster workers in the group of ssp alone.
+// A late or slow worker delays faster workers only in the group with ssp.
 TEST(GroupOrders, OfAsyncBesideSsp) {
   Play play("default=async,x=ssp:1");
   play.begin();
@@ -140,7 +141,7 @@ TEST(GroupOrders, OfAsyncBesideSsp) {
             (Texts{"apply 0/2 at 2: 1#1", "apply 1/2 at 2: 1#1", "deliver 0 v3 in 2", "deliver 1 v3 in 3"}));
 }
 
-// Staleness counts from what the group was when the weights went out, not from the job's version.
+// Staleness counts from the group's version when the weights were sent, not from the job's.
 TEST(GroupOrders, OfBackupCountFromWhatTheGroupWas) {
   Play play("default=async,x=backup:1", 3);
   play.begin();
@@ -148,9 +149,9 @@ TEST(GroupOrders, OfBackupCountFromWhatTheGroupWas) {
   EXPECT_EQ(play.push(1), (Texts{"apply 0/1 at 1: 1#1", "apply 1/0 at 1: 0#1 1#1", "deliver 0 v2 in 1",
                                  "deliver 1 v2 in 2"}));
   EXPECT_EQ(play.push(2), (Texts{"apply 0/2 at 2: 2#1", "drop 1: 2#1", "deliver 2 v3 in 3"}))
-      << "it comes for a step of x that is over";
+      << "its step in group x is over";
   play.reads(2, 3);
-  EXPECT_EQ(play.push(2), (Texts{"apply 0/3 at 3: 2#2"})) << "this one is for the step of now";
+  EXPECT_EQ(play.push(2), (Texts{"apply 0/3 at 3: 2#2"})) << "this push is for the current step";
   EXPECT_EQ(play.coordinator().report().dropped_pushes, 0u) << "the default dropped none";
 }
 
@@ -160,7 +161,7 @@ TEST(GroupOrders, EndWithTheDefault) {
   EXPECT_EQ(play.push(0), (Texts{"apply 0/0 at 0: 0#1"}));
   EXPECT_EQ(play.push(1), (Texts{"apply 0/1 at 1: 1#1", "apply 1/0 at 1: 0#1 1#1", "deliver 0 v2 in 1 stop",
                                  "deliver 1 v2 in 2 stop"}))
-      << "the event that ends the default is the last for all";
+      << "the event that ends the default group is the last for all groups";
   EXPECT_EQ(play.push(0), (Texts{"drop 0: 0#2", "drop 1: 0#2", "deliver 0 v2 in 0 stop"}));
 
   Play held("default=async,x=sync", 2, 1);
@@ -177,7 +178,7 @@ TEST(GroupOrders, EndWhenTheyAreToStop) {
   EXPECT_EQ(play.push(1), (Texts{"drop 0: 1#1", "drop 1: 1#1", "deliver 1 v0 in 0 stop"}));
 }
 
-// A broken connection asks again; what one group released before is no answer of the other.
+// After a broken connection the worker pulls again; a release by one group does not count for the other.
 TEST(GroupOrders, AreNotHurriedByAPullThatComesAgain) {
   Play play("default=sync,x=async");
   play.begin();
@@ -186,7 +187,7 @@ TEST(GroupOrders, AreNotHurriedByAPullThatComesAgain) {
   EXPECT_EQ(play.pull(0), Texts());
   EXPECT_EQ(play.push(1), (Texts{"apply 0/0 at 0: 0#1 1#1", "apply 1/1 at 0: 1#1", "deliver 0 v1 in 1",
                                  "deliver 1 v1 in 1"}));
-  EXPECT_EQ(play.pull(1), (Texts{"deliver 1 v1 in 1"})) << "the answer was lost: here is another";
+  EXPECT_EQ(play.pull(1), (Texts{"deliver 1 v1 in 1"})) << "the answer was lost and is repeated";
   EXPECT_EQ(play.push(0), (Texts{"apply 1/2 at 1: 0#2"}));
 }
 
@@ -201,7 +202,7 @@ TEST(GroupOrders, CountAPushOnce) {
   EXPECT_DOUBLE_EQ(report.loss, 3);
   EXPECT_EQ(report.workers[0].pushes, 1u);
   EXPECT_EQ(play.coordinator().pushes(), 2u);
-  EXPECT_EQ(play.coordinator().pulls(), 4u) << "two at the begin";
+  EXPECT_EQ(play.coordinator().pulls(), 4u) << "two at the start";
   EXPECT_EQ(play.coordinator().steps_done(), (std::vector<std::uint64_t>{1, 1}));
 }
 
@@ -213,7 +214,7 @@ TEST(GroupOrders, GiveObserversAllGroupsOfAnEvent) {
             (Texts{"apply 0/0 at 0: 0#1", "apply 1/0 at 0: 0#1", "observer 0 v1 in 0", "deliver 0 v1 in 1"}));
 }
 
-// Groups of one and the same strategy decide what one group decides.
+// Groups with the same strategy decide the same as one group.
 TEST(GroupOrders, OfTheSameStrategyAreThoseOfOne) {
   Play one("sync", 3), two("default=sync,x=sync", 3);
   one.begin();
@@ -259,7 +260,7 @@ TEST(GroupMarks, AreNotThoseOfAnotherIncarnation) {
   EXPECT_EQ(play.push(0), (Texts{"apply 0/7 at 7: 0#1", "apply 1/3 at 7: 0#1", "deliver 0 v8 in 8"}));
 }
 
-// ---- whatever happens ----
+// ---- random events ----
 
 using PushKey = std::pair<std::uint32_t, std::uint64_t>;  // worker, sequence
 
@@ -314,7 +315,7 @@ std::string spelling(const Script& s) {
   return out;
 }
 
-// Plays a script. Clocks, versions and what has become of each push are kept here, from the orders alone.
+// Runs a script. Push counts, versions and the state of each push are tracked here, from the orders only.
 class WorkerHistory {
  public:
   explicit WorkerHistory(const Script& script)
@@ -354,7 +355,7 @@ class WorkerHistory {
 
  private:
   struct Worker {
-    std::uint64_t clock = 0;  // pushes; a newcomer begins with as many as the slowest
+    std::uint64_t clock = 0;  // pushes; a new worker starts at those of the slowest
     bool waits = true;
     std::optional<PushKey> push;  // whose answer it waits for
     std::vector<std::uint64_t> given;
@@ -380,7 +381,7 @@ class WorkerHistory {
   void go(std::uint32_t w) {
     live_.erase(w);
     std::erase_if(computing_, [&](const auto& c) { return c.second == w; });
-    note(coordinator_.gone({wire::Role::kWorker, w}, true, kNow));
+    note(coordinator_.member_ended({wire::Role::kWorker, w}, true, kNow));
     take();
   }
   void push(std::uint32_t w) {
@@ -395,7 +396,7 @@ class WorkerHistory {
                              kNow));
     take();
   }
-  // Sequences begin anew with each history.
+  // Sequences start again with each incarnation.
   PushKey key(std::uint32_t w, std::uint64_t sequence) const {
     return {w, incarnations_.at(w) * 1'000'000 + sequence};
   }
@@ -431,7 +432,7 @@ class WorkerHistory {
         deliver(std::get<wire::DeliverOrder>(order));
       }
     }
-    check_nobody_waits_without_need();
+    check_no_worker_waits_needlessly();
   }
 
   bool ssp_holds(const Worker& worker) const {
@@ -457,7 +458,7 @@ class WorkerHistory {
     computing_.insert({now_ + step, w});
   }
 
-  void check_nobody_waits_without_need() const {
+  void check_no_worker_waits_needlessly() const {
     for (const auto& [id, worker] : live_)
       RC_ASSERT(!started_ || !worker.waits || !is_settled(worker) || !(ssp_holds(worker) || ends()));
   }

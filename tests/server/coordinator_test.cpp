@@ -47,7 +47,7 @@ wire::Member worker(std::uint32_t rank) {
   return {wire::Role::kWorker, rank};
 }
 
-// A coordinator and what happens to it.
+// A coordinator and its events.
 class Events {
  public:
   explicit Events(const Coordinator::Options& options) : coordinator(options) {}
@@ -70,15 +70,15 @@ class Events {
                std::uint64_t incarnation = 1) {
     return texts(coordinator.staged({server}, {rank}, {incarnation}, {sequence}, kNow));
   }
-  Texts lose(std::uint32_t rank) { return texts(coordinator.gone(worker(rank), true, kNow)); }
-  Texts leave(std::uint32_t rank) { return texts(coordinator.gone(worker(rank), false, kNow)); }
+  Texts lose(std::uint32_t rank) { return texts(coordinator.member_ended(worker(rank), true, kNow)); }
+  Texts leave(std::uint32_t rank) { return texts(coordinator.member_ended(worker(rank), false, kNow)); }
 
   Coordinator coordinator;
 };
 
 TEST(Start, WaitsForWeightsAndForEveryWorker) {
   Events job({"sync", 2, 1});
-  EXPECT_THAT(job.join(1), ElementsAre("ask 1")) << "the first that is ready brings the weights";
+  EXPECT_THAT(job.join(1), ElementsAre("ask 1")) << "the first that is ready sends the weights";
   EXPECT_THAT(job.initialized(), IsEmpty());
   EXPECT_FALSE(job.coordinator.started());
   EXPECT_THAT(job.coordinator.missing(), ElementsAre(0));
@@ -219,7 +219,7 @@ TEST(Observers, GetTheVersionTheyAskFor) {
   EXPECT_THAT(job.push(0, 1), ElementsAre("apply 0: 0#1", "deliver 0 v1", "ordered"));
   EXPECT_THAT(job.push(0, 2), ElementsAre("apply 1: 0#2", "observer 0 v2", "deliver 0 v2", "ordered"));
   EXPECT_THAT(texts(job.coordinator.pull(observer, {7, {99}}, kNow)), IsEmpty());
-  EXPECT_THAT(job.leave(0), ElementsAre("observer 0 v2 stop")) << "what there is at the end";
+  EXPECT_THAT(job.leave(0), ElementsAre("observer 0 v2 stop")) << "the weights at the end";
   EXPECT_TRUE(job.coordinator.finished());
   EXPECT_FALSE(job.coordinator.all_lost());
 }
@@ -251,7 +251,7 @@ TEST(Stop, AnswersWaitingWorkersAndMakesNoMoreUpdates) {
   EXPECT_TRUE(job.coordinator.finished());
 }
 
-// decoupled-diloco waits a grace period for those behind: time is an event like any other.
+// decoupled-diloco waits for slower workers for a grace period: time is an event too.
 TEST(Time, EndsAGracePeriod) {
   Events job({"decoupled-diloco:1:1:2s", 2, 1});
   (void)job.join(0);
@@ -274,7 +274,7 @@ TEST(Report, CountsWhatWasPushed) {
   EXPECT_EQ(report.workers[0].pushes, 1u);
   EXPECT_EQ(report.workers[0].samples, 8u);
   EXPECT_EQ(report.workers[1].steps, StepCount{7});
-  EXPECT_EQ(report.workers[1].samples, 24u) << "on their way";
+  EXPECT_EQ(report.workers[1].samples, 24u) << "reported, not pushed yet";
   EXPECT_EQ(report.workers[1].state, wire::WorkerState::kLive);
   (void)job.lose(1);
   EXPECT_EQ(job.coordinator.report().workers[1].samples, 0u) << "they will not be pushed";

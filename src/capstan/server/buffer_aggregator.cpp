@@ -7,23 +7,23 @@
 namespace capstan::server {
 
 std::string BufferAggregator::difference(const FlatLayout& layout) const {
-  return agreed_ ? layout_.difference(layout) : "";
+  return has_layout_ ? layout_.difference(layout) : "";
 }
 
-void BufferAggregator::agree(const FlatLayout& layout) {
+void BufferAggregator::set_layout(const FlatLayout& layout) {
   CAPSTAN_CHECK(difference(layout).empty(), "all workers have the same layout");
   layout_ = layout;
-  agreed_ = true;
+  has_layout_ = true;
 }
 
 void BufferAggregator::restore(const FlatLayout& layout, std::vector<float> mean) {
   CAPSTAN_CHECK(mean.size() == layout.size(), "the mean covers the whole layout");
   layout_ = layout;
-  agreed_ = true;
+  has_layout_ = true;
   newest_ = std::move(mean);
 }
 
-void BufferAggregator::gone(WorkerId worker, bool lost) {
+void BufferAggregator::worker_ended(WorkerId worker, bool lost) {
   const auto row = workers_.find(worker);
   if (row == workers_.end()) return;
   row->second.present = false;
@@ -31,7 +31,7 @@ void BufferAggregator::gone(WorkerId worker, bool lost) {
   settle();
 }
 
-void BufferAggregator::want(Done done, TimePoint deadline) {
+void BufferAggregator::request(Done done, TimePoint deadline) {
   Waiter waiter{{}, std::move(done), deadline};
   for (const auto& [worker, row] : workers_) {
     if (row.present && !is_empty()) waiter.needs[worker] = row.times + 1;
@@ -40,7 +40,7 @@ void BufferAggregator::want(Done done, TimePoint deadline) {
   settle();
 }
 
-bool BufferAggregator::wants(WorkerId worker) const {
+bool BufferAggregator::is_requested(WorkerId worker) const {
   const auto row = workers_.find(worker);
   return row != workers_.end() && std::ranges::any_of(waiters_, [&](const Waiter& w) {
            const auto need = w.needs.find(worker);
@@ -48,7 +48,7 @@ bool BufferAggregator::wants(WorkerId worker) const {
          });
 }
 
-void BufferAggregator::told(WorkerId worker, std::vector<float> values) {
+void BufferAggregator::receive(WorkerId worker, std::vector<float> values) {
   const auto row = workers_.find(worker);
   if (row == workers_.end()) return;
   ++row->second.times;
@@ -67,7 +67,7 @@ void BufferAggregator::settle(TimePoint now) {
              return row == workers_.end() || !row->second.present || row->second.times >= need.second;
            });
   };
-  // Removed before the callbacks run: a callback may call want() again.
+  // Removed before the callbacks run: a callback may call request() again.
   const auto first_done = std::ranges::stable_partition(waiters_, std::not_fn(is_done)).begin();
   std::vector<Waiter> done(std::make_move_iterator(first_done), std::make_move_iterator(waiters_.end()));
   waiters_.erase(first_done, waiters_.end());

@@ -17,13 +17,13 @@ namespace capstan::server {
 class BufferAggregator {
  public:
   using Done = std::function<void(std::vector<float> mean)>;
-  // For the buffers of a worker that is in a long step; then the mean is of those that are known.
+  // For a worker in a long step; then the mean is over the buffers received so far.
   static constexpr auto kTimeout = std::chrono::seconds(10);
 
   // The first worker sets the layout; all others must have the same. difference() returns one line that
   // describes the first difference, or an empty string.
   std::string difference(const FlatLayout& layout) const;
-  void agree(const FlatLayout& layout);
+  void set_layout(const FlatLayout& layout);
   const FlatLayout& layout() const { return layout_; }
   bool is_empty() const { return layout_.size() == 0; }
 
@@ -33,16 +33,16 @@ class BufferAggregator {
   const std::vector<float>& newest() const { return newest_; }
 
   void joined(WorkerId worker) { workers_[worker] = Row{}; }
-  void gone(WorkerId worker, bool lost);
-  // `done` runs once every worker that is present now has sent its buffers or is gone: at once if no worker
+  void worker_ended(WorkerId worker, bool lost);
+  // `done` runs once every worker that is present now has sent its buffers or has ended: at once if no worker
   // is present or the model has no buffers; at the deadline with the buffers received so far, so that one
   // straggler does not delay the others. The mean is over these workers without the lost ones; if none was
   // present, over those that have left.
-  void want(Done done, TimePoint deadline);
+  void request(Done done, TimePoint deadline);
   void tick(TimePoint now);
-  // The next weights for this worker ask for its buffers.
-  bool wants(WorkerId worker) const;
-  void told(WorkerId worker, std::vector<float> values);
+  // The next weights for this worker request its buffers.
+  bool is_requested(WorkerId worker) const;
+  void receive(WorkerId worker, std::vector<float> values);
 
  private:
   struct Row {
@@ -60,7 +60,7 @@ class BufferAggregator {
   std::vector<float> mean(const Waiter& waiter) const;
 
   FlatLayout layout_;
-  bool agreed_ = false;
+  bool has_layout_ = false;
   std::vector<float> newest_;
   std::map<WorkerId, Row> workers_;
   std::vector<Waiter> waiters_;

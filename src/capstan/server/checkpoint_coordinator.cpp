@@ -20,7 +20,7 @@ void CheckpointCoordinator::on_update(Version version) {
 void CheckpointCoordinator::request() {
   is_requested_ = true;
   mean_.reset();
-  buffers_.want(
+  buffers_.request(
       [this, number = ++requests_](std::vector<float> mean) {
         if (number != requests_) return;
         mean_ = std::move(mean);

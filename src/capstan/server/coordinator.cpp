@@ -127,7 +127,7 @@ void Coordinator::progressed(WorkerId id, const wire::Progress& progress) {
   worker.underway = progress.samples;
 }
 
-Actions Coordinator::gone(const wire::Member& member, bool lost, TimePoint now) {
+Actions Coordinator::member_ended(const wire::Member& member, bool lost, TimePoint now) {
   begin(now);
   if (member.role == Role::kObserver)
     std::erase_if(observations_, [&](const Observation& o) { return o.member == member; });

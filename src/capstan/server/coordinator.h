@@ -60,7 +60,7 @@ class Coordinator {
   Actions staged(ServerId server, WorkerId worker, Incarnation incarnation, Sequence sequence, TimePoint now);
   Actions pull(const wire::Member& member, const wire::Pull& pull, TimePoint now);
   void progressed(WorkerId worker, const wire::Progress& progress);
-  Actions gone(const wire::Member& member, bool lost, TimePoint now);
+  Actions member_ended(const wire::Member& member, bool lost, TimePoint now);
   Actions stop(TimePoint now);  // ends the job at the next step
   Actions tick(TimePoint now);  // applies deadlines
 

@@ -25,7 +25,7 @@ void Leader::joined(const wire::Member& member, bool is_new) {
   start_by_ = std::max(start_by_, context_.loop.now() + std::min(options_.join_timeout, kReadyTimeout));
 }
 
-void Leader::gone(std::uint32_t rank, Incarnation incarnation, bool lost) {
+void Leader::member_ended(std::uint32_t rank, Incarnation incarnation, bool lost) {
   if (rank >= options_.job.workers) return;
   const wire::Member member{wire::Role::kWorker, rank};
   const auto current = coordinator_.incarnation(rank);
@@ -34,8 +34,8 @@ void Leader::gone(std::uint32_t rank, Incarnation incarnation, bool lost) {
     context_.members.broadcast(wire::Role::kServer, wire::Gone{member, incarnation, lost});
     return;
   }
-  run(coordinator_.gone(member, lost, context_.loop.now()));
-  buffers_.gone({rank}, lost);
+  run(coordinator_.member_ended(member, lost, context_.loop.now()));
+  buffers_.worker_ended({rank}, lost);
   context_.members.broadcast(wire::Role::kServer, wire::Gone{member, current, lost});
   // The connection first: a payload may still be arriving in this worker's buffer.
   context_.members.forget(rank, current, lost);
@@ -47,9 +47,9 @@ void Leader::gone(std::uint32_t rank, Incarnation incarnation, bool lost) {
 void Leader::lost(const wire::Member& member, Incarnation incarnation, const Status& why) {
   switch (member.role) {
     case wire::Role::kWorker:
-      return gone(member.index, incarnation, true);
+      return member_ended(member.index, incarnation, true);
     case wire::Role::kObserver:
-      run(coordinator_.gone(member, true, context_.loop.now()));
+      run(coordinator_.member_ended(member, true, context_.loop.now()));
       return check_end();
     case wire::Role::kServer:
       if (context_.lifecycle.is_open() && !coordinator_.finished()) {
@@ -105,7 +105,7 @@ bool Leader::take_from_worker(WorkerId worker, const wire::Message& message) {
     if (arrived.empty()) return true;  // a job without buffers
     auto values = std::move(arrived.front());
     arrived.pop_front();
-    buffers_.told(worker, std::move(values));
+    buffers_.receive(worker, std::move(values));
   } else if (const auto* progress = std::get_if<wire::Progress>(&message)) {
     coordinator_.progressed(worker, *progress);
   } else if (const auto* pull = std::get_if<wire::Pull>(&message)) {
@@ -122,7 +122,7 @@ bool Leader::take_from_observer(const wire::Member& member, const wire::Message&
   } else if (std::holds_alternative<wire::StopRequest>(message)) {
     stop();
   } else if (const auto* g = std::get_if<wire::Gone>(&message); g && g->member.role == wire::Role::kWorker) {
-    gone(g->member.index, g->incarnation, g->lost);
+    member_ended(g->member.index, g->incarnation, g->lost);
   } else {
     return false;
   }
@@ -141,7 +141,7 @@ bool Leader::take_from_server(ServerId server, const wire::Message& message) {
   } else if (std::holds_alternative<wire::StopRequest>(message)) {
     stop();
   } else if (const auto* g = std::get_if<wire::Gone>(&message); g && g->member.role == wire::Role::kWorker) {
-    gone(g->member.index, g->incarnation, g->lost);
+    member_ended(g->member.index, g->incarnation, g->lost);
   } else {
     return false;
   }
@@ -177,13 +177,13 @@ void Leader::deliver(const wire::DeliverOrder& order) {
   if (order.member.role == wire::Role::kWorker) {
     const WorkerId worker{order.member.index};
     send_initial_buffers(worker);
-    here.reply.buffers = buffers_.wants(worker);
+    here.reply.buffers = buffers_.is_requested(worker);
     if (started_at_ == TimePoint()) started_at_ = context_.loop.now();
   }
   const auto status = context_.shard.execute(here);
   CAPSTAN_CHECK(status.is_ok(), "the weights are initialized before they are delivered");
   if (order.member.role != wire::Role::kObserver || buffers_.is_empty()) return;
-  buffers_.want(
+  buffers_.request(
       [this, member = order.member, request = order.reply.request](std::vector<float> mean) {
         const auto values = std::make_shared<std::vector<float>>(std::move(mean));
         if (auto* peer = context_.members.find(member))
@@ -211,7 +211,7 @@ void Leader::tick() {
   run(coordinator_.tick(now));
   buffers_.tick(now);
   if (now <= start_by_) return;
-  for (const auto rank : coordinator_.missing()) gone(rank, {}, true);
+  for (const auto rank : coordinator_.missing()) member_ended(rank, {}, true);
 }
 
 void Leader::stop() {
@@ -223,7 +223,7 @@ void Leader::stop() {
 }
 
 void Leader::dismiss_workers() {
-  for (std::uint32_t rank = 0; rank < options_.job.workers; ++rank) gone(rank, {}, false);
+  for (std::uint32_t rank = 0; rank < options_.job.workers; ++rank) member_ended(rank, {}, false);
 }
 
 void Leader::check_end() {

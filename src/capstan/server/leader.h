@@ -45,7 +45,7 @@ class Leader final : public Role {
   transport::Placement place(const wire::Member& member, const wire::Message& message,
                              std::size_t bytes) override;
   Status take(const wire::Member& member, const wire::Message& message) override;
-  void left(std::uint32_t rank, Incarnation incarnation) override { gone(rank, incarnation, false); }
+  void left(std::uint32_t rank, Incarnation incarnation) override { member_ended(rank, incarnation, false); }
   void lost(const wire::Member& member, Incarnation incarnation, const Status& why) override;
   void tick() override;
   void stop() override;
@@ -64,7 +64,7 @@ class Leader final : public Role {
   void deliver(const wire::DeliverOrder& order);
   void send_initial_buffers(WorkerId worker);
   void begin_checkpoint();
-  void gone(std::uint32_t rank, Incarnation incarnation, bool lost);
+  void member_ended(std::uint32_t rank, Incarnation incarnation, bool lost);
   void check_end();
   void checkpoint_done();
 

@@ -120,13 +120,13 @@ Result<wire::Member> Leader::admit(const wire::Join& join) {
   if (!member) return member;
   if (!shard.has_layout()) {
     if (auto bad = shard.set_layout(*layout); !bad.is_ok()) {
-      run(coordinator_.gone(*member, true, context_.loop.now()));
+      run(coordinator_.member_ended(*member, true, context_.loop.now()));
       return bad;
     }
     context_.lifecycle.enter(Phase::kAwaitingWeights);
   }
   // Only now: a refused worker must not set the job's data.
-  buffers_.agree(*buffers_of(join));
+  buffers_.set_layout(*buffers_of(join));
   data_ = join.data;
   return member;
 }

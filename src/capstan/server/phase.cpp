@@ -60,12 +60,12 @@ void Lifecycle::enter(Phase next) {
 
 void Lifecycle::drain(Outcome outcome) {
   enter(Phase::kDraining);
-  coming_ = outcome;
+  pending_outcome_ = outcome;
   settle();
 }
 
 void Lifecycle::settle() {
-  if (phase_ == Phase::kDraining && is_idle_()) end(coming_);
+  if (phase_ == Phase::kDraining && is_idle_()) end(pending_outcome_);
 }
 
 void Lifecycle::end(Outcome outcome) {

@@ -56,7 +56,7 @@ class Lifecycle {
   const std::function<void(Outcome)> on_end_;
   Phase phase_ = Phase::kStarting;
   Outcome outcome_ = Outcome::kRunning;
-  Outcome coming_ = Outcome::kRunning;  // while draining
+  Outcome pending_outcome_ = Outcome::kRunning;  // while draining
 };
 
 }  // namespace capstan::server
