@@ -10,7 +10,7 @@
 
 namespace capstan::transport::testing {
 
-// What every transport promises (connection.h), asked of each. A server and its clients on one loop.
+// The contract of connection.h, tested for every transport. A server and its clients on one loop.
 class Conformance : public ::testing::TestWithParam<Kind> {
  protected:
   void SetUp() override {

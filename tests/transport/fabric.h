@@ -46,7 +46,7 @@ inline std::string text_of(Bytes bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-// Bytes that tell where they came from.
+// Bytes that identify their source.
 std::vector<std::byte> pattern(std::size_t count, std::uint64_t seed);
 
 // Runs the loop until `done`; false after kTestTimeout.
@@ -54,7 +54,7 @@ bool run_until(EventLoop& loop, const std::function<bool()>& done);
 // Runs the loop while it has anything to do, for things that must not happen.
 void settle(EventLoop& loop);
 
-// Writes down what a connection yields. Payloads land in buffers of its own unless `on_place` says else.
+// Records the events of a connection. Payloads are received in its own buffers unless `on_place` is set.
 class Recorder : public Handler {
  public:
   Placement place(Connection& connection, Bytes frame, std::size_t payload_bytes) override;

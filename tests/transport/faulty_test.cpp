@@ -13,7 +13,7 @@ namespace {
 using ::testing::ElementsAre;
 using namespace std::chrono_literals;
 
-// A faulty client, and a server that writes down what arrives.
+// A faulty client, and a server that records what arrives.
 class Faulty : public ::testing::Test {
  protected:
   void connect(const faulty::Faults& faults) {

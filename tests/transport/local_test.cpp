@@ -17,7 +17,7 @@ namespace {
 
 using ::testing::ElementsAre;
 
-// A server with one proper client, and a raw socket that speaks as it likes.
+// A server with one valid client, and a raw socket that sends arbitrary bytes.
 class RawLocal : public ::testing::Test {
  protected:
   void SetUp() override {

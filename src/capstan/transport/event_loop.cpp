@@ -204,9 +204,9 @@ bool EventLoop::spin(TimePoint deadline) {
 
 bool EventLoop::run_events(Duration timeout) {
   std::array<epoll_event, kEventsPerBatch> events;
-  const bool sleeps = timeout > Duration::zero() && go_to_sleep();
+  const bool sleeps = timeout > Duration::zero() && begin_sleep();
   const int count = wait(events.data(), kEventsPerBatch, sleeps ? timeout : Duration::zero());
-  if (sleeps) get_up();
+  if (sleeps) end_sleep();
   bool ran = false;
   for (int i = 0; i < count; ++i) {
     const std::uint64_t key = events[static_cast<std::size_t>(i)].data.u64;
@@ -235,13 +235,13 @@ int EventLoop::wait(epoll_event* events, int capacity, Duration timeout) const {
 }
 
 // False if a function was posted meanwhile.
-bool EventLoop::go_to_sleep() {
+bool EventLoop::begin_sleep() {
   const std::lock_guard lock(mutex_);
   asleep_ = posted_.empty();
   return asleep_;
 }
 
-void EventLoop::get_up() {
+void EventLoop::end_sleep() {
   const std::lock_guard lock(mutex_);
   asleep_ = false;
 }

@@ -76,8 +76,8 @@ class EventLoop {
   bool spin(TimePoint deadline);
   bool run_events(Duration timeout);
   int wait(epoll_event* events, int capacity, Duration timeout) const;
-  bool go_to_sleep();
-  void get_up();
+  bool begin_sleep();
+  void end_sleep();
 
   const Now now_;
   UniqueFd epoll_;

@@ -12,7 +12,7 @@ namespace capstan::transport::faulty {
 namespace {
 
 // The faults of one message.
-struct Fate {
+struct MessageFaults {
   bool drop = false;
   bool duplicate = false;
   bool reorder = false;
@@ -65,7 +65,7 @@ class FaultyCore final : public Core {
     bool duplicate = false;
   };
 
-  Fate draw();
+  MessageFaults draw();
   void queue(Held message);
   void release_due();
   void pass(Held message);
@@ -81,38 +81,39 @@ class FaultyCore final : public Core {
 };
 
 // Always draws the same number of values, so that a message's faults depend on the seed and its number only.
-Fate FaultyCore::draw() {
-  Fate fate;
-  fate.drop = random_.uniform() < faults_.drop;
-  fate.duplicate = random_.uniform() < faults_.duplicate;
-  fate.reorder = random_.uniform() < faults_.reorder;
+MessageFaults FaultyCore::draw() {
+  MessageFaults drawn;
+  drawn.drop = random_.uniform() < faults_.drop;
+  drawn.duplicate = random_.uniform() < faults_.duplicate;
+  drawn.reorder = random_.uniform() < faults_.reorder;
   const bool delayed = random_.uniform() < faults_.delay;
   const double part = random_.uniform();
-  if (delayed) fate.delay = from_seconds(seconds(faults_.max_delay) * part);
-  return fate;
+  if (delayed) drawn.delay = from_seconds(seconds(faults_.max_delay) * part);
+  return drawn;
 }
 
 void FaultyCore::transmit(Outgoing outgoing) {
-  Fate fate = draw();
-  if (outgoing.segment != nullptr) fate.drop = fate.duplicate = fate.reorder = false;
+  MessageFaults drawn = draw();
+  if (outgoing.segment != nullptr) drawn.drop = drawn.duplicate = drawn.reorder = false;
   const bool cut = ++messages_ == faults_.cut_after;
-  if (faults_.count && (cut || fate.drop || fate.duplicate || fate.reorder || fate.delay > Duration::zero()))
+  if (faults_.count &&
+      (cut || drawn.drop || drawn.duplicate || drawn.reorder || drawn.delay > Duration::zero()))
     ++*faults_.count;
-  if (fate.drop) {
+  if (drawn.drop) {
     if (outgoing.sent) finish(std::move(outgoing.sent), Status::ok());
   } else {
     Held message;
     message.frame.assign(outgoing.frame.begin(), outgoing.frame.end());
     message.payload = outgoing.payload;
     message.sent = std::move(outgoing.sent);
-    message.due = loop().now() + fate.delay;
-    message.duplicate = fate.duplicate;
+    message.due = loop().now() + drawn.delay;
+    message.duplicate = drawn.duplicate;
     if (outgoing.segment != nullptr) {
       auto mapped = outgoing.segment->map_again();
       if (!mapped) return end_later(mapped.status());
       message.segment = std::move(*mapped);
     }
-    if (fate.reorder && !overtaken_) {
+    if (drawn.reorder && !overtaken_) {
       overtaken_ = std::move(message);
       // If no other message overtakes it, it is sent after max_delay.
       overtaken_->due += faults_.max_delay;

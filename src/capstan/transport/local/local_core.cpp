@@ -27,8 +27,8 @@ LocalCore::LocalCore(EventLoop& event_loop, UniqueFd socket, std::string peer)
 void LocalCore::start() {
   if (watched_) return;
   watched_ = true;
-  wants_write_ = !queue_.empty();
-  const std::uint32_t events = EPOLLIN | (wants_write_ ? EPOLLOUT : 0U);
+  watches_writable_ = !queue_.empty();
+  const std::uint32_t events = EPOLLIN | (watches_writable_ ? EPOLLOUT : 0U);
   // shut_down() ends the watch before this object is destroyed.
   loop().watch(socket_.get(), events, [this](std::uint32_t ready) { on_events(ready); });
 }
@@ -80,14 +80,14 @@ void LocalCore::transmit(Outgoing message) {
   queued.written = written > 0 ? static_cast<std::size_t>(written) : 0;
   queue_.push_back(std::move(queued));
   if (written < 0) return break_writing();
-  want_write(true);
+  watch_writable(true);
 }
 
 void LocalCore::flush() {
   for (int call = 0; call < kCallsPerTurn && !queue_.empty(); ++call) {
     if (!write_queue()) break;
   }
-  if (is_open()) want_write(!queue_.empty());
+  if (is_open()) watch_writable(!queue_.empty());
 }
 
 // One system call for as many queued messages as fit. False if the socket accepts no more for now.
@@ -136,12 +136,12 @@ void LocalCore::break_writing() {
     if (queued.sent) finish(std::move(queued.sent), Status::closed(peer_ + " closed the connection"));
   }
   queue_.clear();
-  want_write(false);
+  watch_writable(false);
 }
 
-void LocalCore::want_write(bool on) {
-  if (!watched_ || on == wants_write_) return;
-  wants_write_ = on;
+void LocalCore::watch_writable(bool on) {
+  if (!watched_ || on == watches_writable_) return;
+  watches_writable_ = on;
   loop().change(socket_.get(), EPOLLIN | (on ? EPOLLOUT : 0U));
 }
 

@@ -44,7 +44,7 @@ class LocalCore final : public Core {
   bool write_queue();
   void mark_written(std::size_t bytes);
   void break_writing();
-  void want_write(bool on);
+  void watch_writable(bool on);
 
   void read();
   bool take(Read& got);
@@ -61,7 +61,7 @@ class LocalCore final : public Core {
   bool watched_ = false;
 
   std::deque<Queued> queue_;
-  bool wants_write_ = false;
+  bool watches_writable_ = false;
   bool write_broken_ = false;  // the peer accepts no more data; what it sent before is still to be read
 
   // Bytes that are read and not consumed: buffer_[parsed_, filled_).

@@ -9,14 +9,14 @@ namespace capstan::transport::loopback {
 Pipe::Put Pipe::put(int to, Message message) {
   const std::lock_guard lock(mutex_);
   End& end = ends_[static_cast<std::size_t>(to)];
-  if (!end.open) return Put::kGone;
+  if (!end.open) return Put::kClosed;
   if (end.inbox.size() >= kMaxQueuedMessages) return Put::kFull;
   end.inbox.push_back(std::move(message));
   announce(end);
   return Put::kTaken;
 }
 
-void Pipe::tell_sent(int to, std::uint64_t sent_id) {
+void Pipe::notify_sent(int to, std::uint64_t sent_id) {
   const std::lock_guard lock(mutex_);
   End& end = ends_[static_cast<std::size_t>(to)];
   if (!end.open) return;
@@ -31,7 +31,7 @@ std::deque<Message> Pipe::take(int end) {
 
 std::vector<std::uint64_t> Pipe::take_sent(int end) {
   const std::lock_guard lock(mutex_);
-  ends_[static_cast<std::size_t>(end)].news_posted = false;
+  ends_[static_cast<std::size_t>(end)].event_posted = false;
   return std::exchange(ends_[static_cast<std::size_t>(end)].sent, {});
 }
 
@@ -40,12 +40,12 @@ bool Pipe::is_hung_up(int end) {
   return !ends_[static_cast<std::size_t>(1 - end)].open && ends_[static_cast<std::size_t>(end)].inbox.empty();
 }
 
-void Pipe::attach(int end, EventLoop* loop, std::function<void()> on_news) {
+void Pipe::attach(int end, EventLoop* loop, std::function<void()> on_event) {
   const std::lock_guard lock(mutex_);
   End& mine = ends_[static_cast<std::size_t>(end)];
   mine.loop = loop;
-  mine.on_news = std::move(on_news);
-  mine.news_posted = false;
+  mine.on_event = std::move(on_event);
+  mine.event_posted = false;
   if (!mine.inbox.empty() || !ends_[static_cast<std::size_t>(1 - end)].open) announce(mine);
 }
 
@@ -55,15 +55,15 @@ void Pipe::hang_up(int end) {
   End& mine = ends_[static_cast<std::size_t>(end)];
   mine.open = false;
   mine.loop = nullptr;
-  mine.on_news = nullptr;
+  mine.on_event = nullptr;
   dropped.swap(mine.inbox);
   announce(ends_[static_cast<std::size_t>(1 - end)]);
 }
 
 void Pipe::announce(End& end) {
-  if (end.loop == nullptr || end.news_posted) return;
-  end.news_posted = true;
-  end.loop->post(end.on_news);  // under the lock: the loop exists until hang_up()
+  if (end.loop == nullptr || end.event_posted) return;
+  end.event_posted = true;
+  end.loop->post(end.on_event);  // under the lock: the loop exists until hang_up()
 }
 
 namespace {
@@ -82,7 +82,7 @@ class LoopbackCore final : public Core {
   // Before this, messages are queued in the pipe.
   void start() override {
     pipe_->attach(end_, &loop(), [weak = weak_from_this()] {
-      if (const auto self = weak.lock()) static_cast<LoopbackCore&>(*self).on_news();
+      if (const auto self = weak.lock()) static_cast<LoopbackCore&>(*self).on_event();
     });
   }
   void transmit(Outgoing message) override;
@@ -94,7 +94,7 @@ class LoopbackCore final : public Core {
     Sent sent;
   };
 
-  void on_news();
+  void on_event();
   void run_sent();
   bool receive(Message& message);
   bool receive_payload(Message& message, Incoming& incoming);
@@ -123,14 +123,14 @@ void LoopbackCore::transmit(Outgoing outgoing) {
     message.sent_id = next_sent_id_++;
     pending_.emplace(message.sent_id, Pending{message.loan, std::move(outgoing.sent)});
   }
-  // on_news() detects a closed peer, after everything that it sent.
+  // on_event() detects a closed peer, after everything that it sent.
   if (pipe_->put(1 - end_, std::move(message)) == Pipe::Put::kFull) {
     end_later(Status::unavailable(
         peer() + " does not read its messages: " + std::to_string(kMaxQueuedMessages) + " are queued"));
   }
 }
 
-void LoopbackCore::on_news() {
+void LoopbackCore::on_event() {
   const auto self = shared_from_this();
   run_sent();
   if (!is_open() || !has_handler()) return;
@@ -171,7 +171,7 @@ bool LoopbackCore::receive_payload(Message& message, Incoming& incoming) {
     end(Status::closed(peer() + " closed the connection in the middle of a payload"));
     return false;
   }
-  pipe_->tell_sent(1 - end_, message.sent_id);
+  pipe_->notify_sent(1 - end_, message.sent_id);
   return true;
 }
 

@@ -30,23 +30,23 @@ struct Message {
 // What both ends share. Thread-safe; each end is used by the thread of its own loop.
 class Pipe {
  public:
-  enum class Put { kTaken, kFull, kGone };
+  enum class Put { kTaken, kFull, kClosed };
   Put put(int to, Message message);
-  void tell_sent(int to, std::uint64_t sent_id);
+  void notify_sent(int to, std::uint64_t sent_id);
   std::deque<Message> take(int end);
   std::vector<std::uint64_t> take_sent(int end);
   bool is_hung_up(int end);  // the peer closed, and all its messages were taken
 
-  // Attaches `end` to its loop: `on_news` is posted there whenever something arrives. Null detaches it.
-  void attach(int end, EventLoop* loop, std::function<void()> on_news);
+  // Attaches `end` to its loop: `on_event` is posted there whenever something arrives. Null detaches it.
+  void attach(int end, EventLoop* loop, std::function<void()> on_event);
   // Closes `end`: messages to it are dropped; the other end sees the close after all earlier messages.
   void hang_up(int end);
 
  private:
   struct End {
     EventLoop* loop = nullptr;
-    std::function<void()> on_news;
-    bool news_posted = false;
+    std::function<void()> on_event;
+    bool event_posted = false;
     bool open = true;
     std::deque<Message> inbox;
     std::vector<std::uint64_t> sent;

@@ -48,7 +48,7 @@ ContextImpl::~ContextImpl() {
   // Sends the last frames of connections that were closed just now. No connection is left, so the recorded
   // events only close endpoints.
   wait_until([this] {
-    run_news();
+    run_callbacks();
     return std::all_of(endpoints_.begin(), endpoints_.end(),
                        [](const auto& e) { return e.second->is_closing; });
   });
@@ -56,7 +56,7 @@ ContextImpl::~ContextImpl() {
   for (const auto& [handle, endpoint] : endpoints_) left.push_back(endpoint.get());
   for (auto* endpoint : left) close_now(*endpoint);
   wait_until([this] {
-    run_news();
+    run_callbacks();
     return endpoints_.empty() && free_transfers_.size() == transfers_.size();
   });
   loop_.remove_poller(this, event_fd_);
@@ -86,17 +86,17 @@ Result<std::unique_ptr<Connection>> ContextImpl::connect(const std::string& text
 bool ContextImpl::progress() {
   bool worked = false;
   for (int i = 0; i < kProgressPerTurn && ucp_worker_progress(worker()) != 0; ++i) worked = true;
-  return run_news() || worked;
+  return run_callbacks() || worked;
 }
 
 bool ContextImpl::arm() {
-  return news_.empty() && ucp_worker_arm(worker()) == UCS_OK;
+  return callbacks_.empty() && ucp_worker_arm(worker()) == UCS_OK;
 }
 
-bool ContextImpl::run_news() {
-  if (news_.empty()) return false;
-  const auto news = std::exchange(news_, {});
-  for (const auto& item : news) item();
+bool ContextImpl::run_callbacks() {
+  if (callbacks_.empty()) return false;
+  const auto callbacks = std::exchange(callbacks_, {});
+  for (const auto& item : callbacks) item();
   return true;
 }
 

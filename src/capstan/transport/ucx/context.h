@@ -57,8 +57,8 @@ class ContextImpl final : public Context, public Poller {
   ucp_worker_h worker() const { return worker_.get(); }
   std::size_t max_header_bytes() const { return max_header_bytes_; }
 
-  // Runs `news` soon, outside of UCX's progress call.
-  void later(std::function<void()> news) { news_.push_back(std::move(news)); }
+  // Runs `callback` soon, outside of UCX's progress call.
+  void later(std::function<void()> callback) { callbacks_.push_back(std::move(callback)); }
 
   // Adds error handling to `params` and creates the endpoint. Null and a `status` if UCX fails.
   Endpoint* open_endpoint(ucp_ep_params_t& params, ucs_status_t& status);
@@ -78,7 +78,7 @@ class ContextImpl final : public Context, public Poller {
                                  size_t data_bytes, const ucp_am_recv_param_t* param);
   static void on_error(void* arg, ucp_ep_h handle, ucs_status_t status);
   static void on_endpoint_closed(void* request, ucs_status_t status, void* user_data);
-  bool run_news();
+  bool run_callbacks();
   void forget(Endpoint* endpoint);
 
   EventLoop& loop_;
@@ -87,7 +87,7 @@ class ContextImpl final : public Context, public Poller {
   int event_fd_ = -1;  // the worker's
   std::size_t max_header_bytes_ = 0;
   std::unordered_map<ucp_ep_h, std::unique_ptr<Endpoint>> endpoints_;
-  std::vector<std::function<void()>> news_;
+  std::vector<std::function<void()>> callbacks_;
   std::vector<std::unique_ptr<Transfer>> transfers_;  // all
   std::vector<Transfer*> free_transfers_;
 };

@@ -64,15 +64,15 @@ void UcxCore::post_pieces(Outgoing message) {
   const std::size_t bytes = std::max(kPieceBytes, message.payload.size() / kMostPieces + 1);
   const std::size_t pieces = (message.payload.size() + bytes - 1) / bytes;
   // `sent` runs when the last piece is sent, with the first failure.
-  struct Books {
+  struct Unsent {
     std::size_t left;
     Status status;
     Sent sent;
   };
-  const auto books = std::make_shared<Books>(Books{pieces, {}, std::move(message.sent)});
-  const auto piece_sent = [books](const Status& status) {
-    if (books->status.is_ok()) books->status = status;
-    if (--books->left == 0 && books->sent) books->sent(books->status);
+  const auto unsent = std::make_shared<Unsent>(Unsent{pieces, {}, std::move(message.sent)});
+  const auto piece_sent = [unsent](const Status& status) {
+    if (unsent->status.is_ok()) unsent->status = status;
+    if (--unsent->left == 0 && unsent->sent) unsent->sent(unsent->status);
   };
   post(Kind::kPieces, message.frame, {}, {}, nullptr, message.payload.size());
   for (std::size_t at = 0; at < message.payload.size(); at += bytes) {
@@ -130,12 +130,12 @@ void UcxCore::lose(Status why) {
 }
 
 void UcxCore::announce() {
-  if (std::exchange(news_announced_, true)) return;
-  context_.later([self = std::static_pointer_cast<UcxCore>(shared_from_this())] { self->on_news(); });
+  if (std::exchange(event_posted_, true)) return;
+  context_.later([self = std::static_pointer_cast<UcxCore>(shared_from_this())] { self->on_event(); });
 }
 
-void UcxCore::on_news() {
-  news_announced_ = false;
+void UcxCore::on_event() {
+  event_posted_ = false;
   if (is_open() && has_handler()) advance();
   if (is_open() && lost_ && has_handler()) end(*lost_);
 }

@@ -73,7 +73,7 @@ class UcxCore final : public Core {
   bool must_cancel() const { return payloads_leaving_ > 0 || receiving_ > 0; }
 
   void announce();
-  void on_news();
+  void on_event();
   void advance();
   bool begin(Arrival& arrival);
   bool begin_payload(Arrival& arrival);
@@ -90,7 +90,7 @@ class UcxCore final : public Core {
   ContextImpl& context_;
   Endpoint* endpoint_;  // null once shut down
   const std::string peer_;
-  bool news_announced_ = false;
+  bool event_posted_ = false;
   bool was_heard_ = false;
   bool peer_said_goodbye_ = false;
   std::optional<Status> lost_;  // the reason, until all earlier messages are delivered
