@@ -40,7 +40,7 @@ TEST(BenchText, OfPushAndPull) {
             "  throughput      7.33 GB/s pushed and pulled\n"
             "  memory floor    0.507 ms at memcpy's 10.2 GB/s: 0.93 × the floor\n"
             "  servers         13.2 MB, 0.02 s CPU; workers 1.23 s CPU\n"
-            "  weights         exactly what plain arithmetic gives\n");
+            "  weights         equal to the reference\n");
 }
 
 TEST(BenchText, OfWrongWeightsSaysSo) {

@@ -1,4 +1,4 @@
-// `capstan train` that is interrupted, killed or out of room, and resumed, as a user sees it.
+// `capstan train` that is interrupted, killed or out of disk space, and resumed, as a user sees it.
 
 #include <map>
 
@@ -78,12 +78,12 @@ void expect_one_line(Program& run, int code, const std::string& says) {
   EXPECT_EQ(run.json()["ok"], false);
 }
 
-// ---- the same bits ----
+// ---- bitwise identical results ----
 
 enum class By { kInterrupt, kKill };
 
-// Ends a run on the way (it must last some seconds beyond its first epoch, that there is time for it), goes
-// on with the same command, and compares with one that was never ended.
+// Interrupts a run (which must last some seconds beyond its first epoch), continues with the same command,
+// and compares with an uninterrupted run.
 void expect_the_same_bits(const Flags& flags, const std::vector<By>& ways) {
   const Folder folder;
   Program whole(folder, train(folder / "whole", flags));
@@ -193,7 +193,7 @@ TEST(Resume, TakesTheNewestGoodCheckpointAndNamesDamage) {
   EXPECT_THAT(third.errors(), AllOf(HasSubstr("step-00000018/optimizer.safetensors is damaged"),
                                     HasSubstr("resuming from step 12")));
   EXPECT_EQ(third.json()["resumed_from"], 12);
-  EXPECT_EQ(newest(run), 18u) << "made anew";
+  EXPECT_EQ(newest(run), 18u) << "written again";
   checkpoint::verify(checkpoint::folder_of(run, {18}),
                      checkpoint::read_manifest(checkpoint::folder_of(run, {18})));
 
@@ -265,7 +265,7 @@ TEST(Resume, AutoFindsTheNewestRunOfTheSameConfiguration) {
   const auto other = run({"--resume=auto", "--lr=0.01"});
   EXPECT_EQ(other->json()["resumed_from"], 0);
   EXPECT_THAT(other->errors(), HasSubstr("the closest is runs/"));
-  EXPECT_THAT(other->errors(), HasSubstr("--lr 0.02 there, 0.01 here"));
+  EXPECT_THAT(other->errors(), HasSubstr("--lr is 0.02 in that run, 0.01 in this job"));
   const auto second = run({"--resume=auto", "--max-steps=8", "--workers=1"});
   EXPECT_EQ(second->json()["resumed_from"], 6);
   EXPECT_EQ(second->json()["run_dir"], first->json()["run_dir"]);

@@ -98,7 +98,7 @@ class Interrupted : public ::testing::Test {
             "--mirror=" + server_.url()};
   }
   // Waits until the server has sent all it sends.
-  bool stands_at(std::uint64_t bytes) {
+  bool has_downloaded(std::uint64_t bytes) {
     return eventually([&] {
       std::error_code error;
       return fs::file_size(part_, error) == bytes && !error;
@@ -114,11 +114,11 @@ TEST_F(Interrupted, ByCtrlCKeepsThePartAndResumes) {
   server_.set("/cifar-10-binary.tar.gz",
               Answer{.body = std::string(100'000, 'x'), .stop_after = 60'000, .stalls = true});
   Program first(folder_, get());
-  ASSERT_TRUE(stands_at(60'000)) << first.errors();
+  ASSERT_TRUE(has_downloaded(60'000)) << first.errors();
   first.child().signal(SIGINT);
   EXPECT_EQ(first.exit_code(), 130) << first.errors();
   EXPECT_THAT(first.errors(), HasSubstr("run the same command again"));
-  EXPECT_TRUE(stands_at(60'000));
+  EXPECT_TRUE(has_downloaded(60'000));
   Program second(folder_, get());
   EXPECT_EQ(second.exit_code(), 1);
   // It requested the rest, found a wrong checksum, started over once, and kept nothing.
@@ -134,7 +134,7 @@ TEST_F(Interrupted, ByAnotherProcessOnlyForTheSameDataset) {
   server_.set("/cifar-10-binary.tar.gz",
               Answer{.body = std::string(100'000, 'x'), .stop_after = 60'000, .stalls = true});
   Program first(folder_, get());
-  ASSERT_TRUE(stands_at(60'000)) << first.errors();
+  ASSERT_TRUE(has_downloaded(60'000)) << first.errors();
   Program second(folder_, get());
   EXPECT_EQ(second.exit_code(), 1);
   EXPECT_THAT(second.errors(), HasSubstr("another capstan data get is working"));

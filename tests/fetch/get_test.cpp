@@ -314,7 +314,7 @@ TEST_F(Get, UnpacksAnArchiveOnce) {
   EXPECT_EQ(contents(here("pictures/deep/b")), kMillion);
   EXPECT_FALSE(fs::exists(here("a.tar.gz")));
   EXPECT_FALSE(fs::exists(here(".pictures.unpacking")));
-  EXPECT_EQ(presence(entry, options_.data_dir), Presence::kThere);
+  EXPECT_EQ(presence(entry, options_.data_dir), Presence::kComplete);
   EXPECT_EQ(verify(entry, options_.data_dir).files, 2u);
   EXPECT_THAT(verify(entry, options_.data_dir).problems, IsEmpty());
   EXPECT_FALSE(get(entry, options_).fetched);

@@ -77,7 +77,7 @@ class HttpServer {
   void serve() {
     while (readable(listener_.get())) {
       const UniqueFd connection(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
-      if (connection) converse(connection.get());
+      if (connection) serve_connection(connection.get());
     }
   }
 
@@ -88,7 +88,7 @@ class HttpServer {
     return fds[1].revents == 0;
   }
 
-  void converse(int fd) {
+  void serve_connection(int fd) {
     std::string head;
     char bytes[4096];
     while (head.find("\r\n\r\n") == std::string::npos) {

@@ -61,7 +61,7 @@ TEST(Listing, IsTextAndJson) {
   const Listing listing{
       {{"letters", 26, 1'000, 11'594'722, "in part", "data/letters"}, {"own", 0, 0, 0, "your own", ""}}};
   EXPECT_EQ(listing.text(),
-            "name           classes   images   download  here\n"
+            "name           classes   images   download  downloaded\n"
             "letters             26     1000    11.6 MB  in part\n"
             "own                any      any          -  your own");
   EXPECT_EQ(listing.json().dump(),
@@ -97,7 +97,7 @@ TEST(GetResult, IsTextAndJson) {
 TEST(Verdict, IsTextAndJson) {
   const Verdict good{4, {}, "mnist", "data/mnist"};
   EXPECT_TRUE(good.good());
-  EXPECT_EQ(good.text(), "mnist: 4 files as they should be");
+  EXPECT_EQ(good.text(), "mnist: 4 files verified");
   EXPECT_EQ(good.json().dump(),
             R"({"ok":true,"name":"mnist","folder":"data/mnist","files":4,"problems":[]})");
   const Verdict bad{1, {"a is missing", "b is not what was published"}, "mnist", "data/mnist"};

@@ -153,8 +153,8 @@ TEST_F(ResumeTest, WithoutAMatchTheClosestRunIsNamed) {
   make_run("2026-2", far);
   const auto found = find_same_job(runs_, job());
   EXPECT_FALSE(found.run);
-  EXPECT_EQ(found.why_not,
-            "the closest is " + (runs_ / "2026-1").string() + ": --batch-size 16 there, 32 here");
+  EXPECT_EQ(found.why_not, "the closest is " + (runs_ / "2026-1").string() +
+                               ": --batch-size is 16 in that run, 32 in this job");
 }
 
 // ---- what may change ----

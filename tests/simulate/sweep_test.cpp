@@ -65,7 +65,7 @@ TEST(Sweep, SkipsValuesThatAStrategyRejects) {
   const auto curves = sweep(plain(), {"batch:4", "sync"}, SweepRange::parse("workers=1..8"), 1000, {});
   ASSERT_EQ(curves[0].points.size(), 2u);
   EXPECT_EQ(curves[0].points[0].at, 4u);
-  EXPECT_THAT(curves[0].missing, HasSubstr("batch:4 can never fill with 2 workers"));
+  EXPECT_THAT(curves[0].missing, HasSubstr("batch:4 needs 4 workers, but the job has 2"));
   EXPECT_EQ(curves[1].points.size(), 4u);
   EXPECT_EQ(curves[1].missing, "");
   EXPECT_THROW(sweep(plain(), {"batch:9"}, SweepRange::parse("workers=1..8"), 1000, {}), UserError);

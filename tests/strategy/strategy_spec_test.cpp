@@ -130,7 +130,7 @@ TEST(Groups, ThatAreInvalidAreErrors) {
       {"default=sync,fc*=asink", "group fc*: unknown strategy \"asink\" (did you mean async?)"},
       {"default=sync,fc*=", "group fc*: unknown strategy"},
       {"default=sink,fc*=async", "group default: unknown strategy \"sink\" (did you mean sync?)"},
-      {"default=sync,fc*=batch:9", "group fc*: batch:9 can never fill with 4 workers"},
+      {"default=sync,fc*=batch:9", "group fc*: batch:9 needs 9 workers, but the job has 4"},
       {"default=sync,fc*=single", "group fc*: single is for a whole model"},
       {"default=sync;5=async", "--switch 5=async: cannot be combined with groups"},
       {"default=sync,fc*=async;5=async;9=sync", "--switch 5=async;9=sync: cannot be combined with groups"},

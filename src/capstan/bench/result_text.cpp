@@ -35,7 +35,7 @@ std::string wire_text(const nlohmann::json& result) {
                       r.number("server_rss_bytes") / 1e6, r.number("server_cpu_seconds"),
                       r.number("worker_cpu_seconds"));
   return text + fmt::format("  weights         {}\n",
-                            result.at("ok").get<bool>() ? "exactly what plain arithmetic gives" : "WRONG");
+                            result.at("ok").get<bool>() ? "equal to the reference" : "WRONG");
 }
 
 std::string data_text(const nlohmann::json& result) {

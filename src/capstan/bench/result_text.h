@@ -6,7 +6,7 @@
 
 namespace capstan::bench {
 
-// The results of run_wire() and run_data() as lines for people.
+// The results of run_wire() and run_data() as lines for the user.
 std::string wire_text(const nlohmann::json& result);
 std::string data_text(const nlohmann::json& result);
 

@@ -59,7 +59,7 @@ struct ServerUse {
   double cpu = 0;
 };
 
-void look_at_servers(client::Observer& observer, ServerUse& use) {
+void sample_servers(client::Observer& observer, ServerUse& use) {
   std::uint64_t rss = 0;
   double cpu = 0;
   for (std::size_t s = 0; s < observer.servers(); ++s) {
@@ -142,7 +142,7 @@ json result_of(launch::LocalJob& job, std::uint32_t rank, client::Observer& obse
         return json::parse(*line);
       break;
     }
-    look_at_servers(observer, use);
+    sample_servers(observer, use);
   }
   const auto exit = job.worker(rank).poll();
   const auto words = launch::last_line(job.log_of_worker(rank));
@@ -189,7 +189,7 @@ json run_wire(const WireOptions& options, const std::function<void(const std::st
   const auto deadline = SteadyClock::now() + std::chrono::minutes(30);
   for (std::uint32_t r = 0; r < job_config.workers; ++r)
     results.push_back(result_of(job, r, **observer, use, deadline, cancelled));
-  look_at_servers(**observer, use);
+  sample_servers(**observer, use);
   observer->reset();
   job.wait(SteadyClock::now() + std::chrono::seconds(5));
   const auto bad_end = bad_end_of(job);

@@ -19,7 +19,7 @@ struct WireOptions {
 };
 
 // Measures push and pull of a model's tensors between real processes, without computation. The result has
-// "ok": false if the workers' weights differ from plain arithmetic. Throws UserError for wrong options;
+// "ok": false if the workers' weights differ from the scalar reference. Throws UserError for wrong options;
 // Failure if a process is lost or once `cancelled` returns true.
 nlohmann::json run_wire(const WireOptions& options, const std::function<void(const std::string&)>& progress,
                         const std::function<bool()>& cancelled);

@@ -34,8 +34,8 @@ std::string check_weights(std::span<const WorkerObservation> workers, const opti
       return fmt::format("worker {} has version {}, which no push made", w, seen.version);
     const double expected = right[seen.version];
     if (!(std::abs(seen.weight - expected) <= 1e-4 * std::max(1.0, std::abs(expected)))) {
-      return fmt::format("worker {} has weight {} at version {} where plain arithmetic gives {}", w,
-                         seen.weight, seen.version, expected);
+      return fmt::format("worker {} has weight {} at version {}; the reference is {}", w, seen.weight,
+                         seen.version, expected);
     }
   }
   return {};

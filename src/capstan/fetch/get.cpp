@@ -92,10 +92,10 @@ class Getter {
     const auto held = lock(entry_, options_.data_dir);
     const auto state = verify(entry_, options_.data_dir);
     if (state.problems.empty()) return {entry_.name, false, folder_};
-    if (before == Presence::kThere)
+    if (before == Presence::kComplete)
       for (const auto& problem : state.problems) say(problem + ": fetching it again");
     check_space();
-    for (const auto& file : entry_.files) bring(file);
+    for (const auto& file : entry_.files) fetch(file);
     if (entry_.kind == Kind::kArchive) unpack_archive();
     return {entry_.name, true, folder_};
   }
@@ -127,7 +127,7 @@ class Getter {
   }
 
   // Downloads from the first mirror that has the file, beginning with that of the last file.
-  void bring(const RemoteFile& file) {
+  void fetch(const RemoteFile& file) {
     if (const auto path = find_file(entry_, file, options_.data_dir)) {
       if (is_as_published(*path, file)) return;
       // Readers prefer an unpacked file, so a wrong one must not stay beside the downloaded file.
@@ -140,16 +140,16 @@ class Getter {
     std::string wrong;
     for (std::size_t i = 0; i < mirrors_.size(); ++i) {
       const auto at = (mirror_ + i) % mirrors_.size();
-      if (bring_from(mirrors_[at], file, wrong)) {
+      if (fetch_from(mirrors_[at], file, wrong)) {
         mirror_ = at;
         return;
       }
     }
-    throw Failure(kFailed, nobody_has(file, wrong));
+    throw Failure(kFailed, no_mirror_has(file, wrong));
   }
 
   // `wrong` is set to the checksum of a complete file with the wrong checksum.
-  bool bring_from(const std::string& mirror, const RemoteFile& file, std::string& wrong) {
+  bool fetch_from(const std::string& mirror, const RemoteFile& file, std::string& wrong) {
     const auto part = part_of(place(file));
     for (bool first = true;; first = false) {
       const bool continued = first && size_of(part) > 0;
@@ -197,7 +197,7 @@ class Getter {
     }
   }
 
-  std::string nobody_has(const RemoteFile& file, const std::string& wrong) const {
+  std::string no_mirror_has(const RemoteFile& file, const std::string& wrong) const {
     std::vector<std::string> names;
     for (const auto& f : entry_.files)
       if (!find_file(entry_, f, options_.data_dir)) names.push_back(f.name);

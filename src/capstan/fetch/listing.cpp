@@ -26,7 +26,7 @@ std::string here(const Entry& entry, const std::filesystem::path& data_dir) {
       return "no";
     case Presence::kPartial:
       return "in part";
-    case Presence::kThere:
+    case Presence::kComplete:
       return "yes";
     case Presence::kForeign:
       return "unknown";
@@ -45,7 +45,7 @@ Listing list_datasets(const std::filesystem::path& data_dir) {
 }
 
 std::string Listing::text() const {
-  auto text = fmt::format(kRow, "name", "classes", "images", "download", "here");
+  auto text = fmt::format(kRow, "name", "classes", "images", "download", "downloaded");
   for (const auto& row : rows)
     text += "\n" + fmt::format(kRow, row.name, or_any(row.classes), or_any(row.images), megabytes(row.bytes),
                                row.here);
@@ -66,7 +66,7 @@ Json Listing::json() const {
 
 std::optional<BuiltIn> built_in(const Entry& entry) {
   if (entry.kind == Kind::kOwn) {
-    throw UserError(fmt::format("{} means images of your own: capstan train --dataset {} --data-dir FOLDER",
+    throw UserError(fmt::format("{} is for your own images: capstan train --dataset {} --data-dir FOLDER",
                                 entry.name, entry.name));
   }
   if (entry.kind == Kind::kBuiltIn) return BuiltIn{entry.name};

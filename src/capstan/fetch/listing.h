@@ -11,31 +11,31 @@
 
 namespace capstan::fetch {
 
-// Which datasets there are, and which of them are here. A value.
+// The known datasets, and which of them are downloaded. A value.
 struct Listing {
   struct Row {
     std::string name;
-    std::uint64_t classes = 0, images = 0;  // 0: as the user likes
-    std::uint64_t bytes = 0;                // to download; 0: none, or not known
-    std::string here;                       // "yes", "no", "in part", "unknown", "built in", "your own"
-    std::string folder;                     // empty where nothing is downloaded
+    std::uint64_t classes = 0, images = 0;  // 0: any number
+    std::uint64_t bytes = 0;                // to download; 0: none, or unknown
+    std::string here;    // downloaded: "yes", "no", "in part", "unknown", "built in", "your own"
+    std::string folder;  // empty if nothing is downloaded
   };
   std::vector<Row> rows;
 
   std::string text() const;  // lines, without the end of the last
   Json json() const;
 };
-// Every dataset of the catalogue. Looks at names of files only, as presence() does.
+// Every dataset of the catalogue. Checks file names only, as presence() does.
 Listing list_datasets(const std::filesystem::path& data_dir);
 
-// A dataset that is part of the program, which there is nothing to fetch or verify of.
+// A dataset that is part of the program: there is nothing to fetch or verify.
 struct BuiltIn {
   std::string name;
 
   std::string text() const;
   Json json() const;
 };
-// None where the dataset is downloaded. Throws UserError where its images are the user's own.
+// None if the dataset is downloaded. Throws UserError if its images are the user's own.
 std::optional<BuiltIn> built_in(const Entry& entry);
 
 }  // namespace capstan::fetch

@@ -5,7 +5,7 @@
 namespace capstan::fetch {
 namespace {
 
-constexpr Duration kShortest = std::chrono::milliseconds(200);  // of which a rate says something
+constexpr Duration kShortest = std::chrono::milliseconds(200);  // the shortest time to compute a rate from
 
 double megabytes(std::uint64_t bytes) {
   return static_cast<double>(bytes) / 1e6;
@@ -15,7 +15,7 @@ double megabytes(std::uint64_t bytes) {
 
 std::string TransferProgress::line(const std::string& file, std::uint64_t done, std::uint64_t total,
                                    TimePoint now) {
-  // There is less than before where what was there is of another file, and the download starts over.
+  // Fewer bytes than before: the partial download was of another file, and the download starts over.
   if (file != file_ || done < last_) {
     file_ = file;
     first_ = done;

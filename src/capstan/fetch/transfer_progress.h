@@ -7,12 +7,11 @@
 
 namespace capstan::fetch {
 
-// How far the download of one file after the other is, as a line of text with rate and time left. Not
-// thread-safe.
+// The progress of the current download as a line of text, with rate and remaining time. Not thread-safe.
 class TransferProgress {
  public:
-  // `done` bytes of `total`, which is 0 where it is not known. The rate counts from the file's first call, so
-  // what an earlier download left is no part of it, and again from where a download starts over.
+  // `done` bytes of `total`, which is 0 if it is not known. The rate counts from the file's first call, so it
+  // excludes bytes of an earlier download, and restarts when a download starts over.
   std::string line(const std::string& file, std::uint64_t done, std::uint64_t total, TimePoint now);
 
  private:

@@ -49,7 +49,7 @@ Verdict verify_unpacked(const Entry& entry, const fs::path& data_dir) {
       return {.problems = {fmt::format("{} was not created by capstan data get, so it cannot be verified",
                                        folder.string())},
               .is_foreign = true};
-    case Presence::kThere:
+    case Presence::kComplete:
       break;
   }
   const auto manifest = read_manifest(folder);
@@ -85,13 +85,13 @@ Presence presence(const Entry& entry, const fs::path& data_dir) {
     begun += is_file(part_of(place_of(entry, file, data_dir))) ? 1 : 0;
   }
   if (entry.kind == Kind::kArchive) {
-    if (read_manifest(folder_of(entry, data_dir))) return Presence::kThere;
+    if (read_manifest(folder_of(entry, data_dir))) return Presence::kComplete;
     std::error_code error;
     const auto folder = folder_of(entry, data_dir);
     if (fs::exists(folder, error) && !fs::is_empty(folder, error)) return Presence::kForeign;
     return whole + begun > 0 ? Presence::kPartial : Presence::kAbsent;
   }
-  if (whole == entry.files.size()) return Presence::kThere;
+  if (whole == entry.files.size()) return Presence::kComplete;
   return whole + begun > 0 ? Presence::kPartial : Presence::kAbsent;
 }
 
@@ -114,7 +114,7 @@ Verdict verify(const Entry& entry, const fs::path& data_dir) {
 }
 
 std::string Verdict::text() const {
-  if (good()) return fmt::format("{}: {} as they should be", name, counted(files, "file"));
+  if (good()) return fmt::format("{}: {} verified", name, counted(files, "file"));
   if (is_foreign)
     return fmt::format("{} has no recorded checksums: capstan data get {} --data-dir OTHER gets a new copy",
                        name, name);

@@ -23,7 +23,7 @@ std::filesystem::path part_of(const std::filesystem::path& file);
 enum class Presence {
   kAbsent,
   kPartial,  // some files, or a part of one
-  kThere,
+  kComplete,
   kForeign,  // a folder that get() did not create
 };
 // By file names only: fast, without verification.

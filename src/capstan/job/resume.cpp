@@ -74,7 +74,8 @@ SameJob find_same_job(const fs::path& runs, const config::JobConfig& config) {
   if (!closest) return {};
   std::vector<std::string> why;
   for (const auto& d : closest->second)
-    why.push_back(fmt::format("--{} {} there, {} here", d.name, shown(d.before), shown(d.now)));
+    why.push_back(
+        fmt::format("--{} is {} in that run, {} in this job", d.name, shown(d.before), shown(d.now)));
   return {{}, fmt::format("the closest is {}: {}", closest->first.string(), fmt::join(why, ", "))};
 }
 

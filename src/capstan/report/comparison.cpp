@@ -73,19 +73,19 @@ Settings common_settings(const Comparison& comparison) {
         out.emplace_back(key, "");
   for (auto& [key, text] : out) {
     std::vector<std::pair<std::string, std::vector<std::string>>>
-        said;  // a value, and the strategies that have it
+        values;  // with the strategies that have them
     for (const auto& run : comparison.runs) {
       const auto own = std::ranges::find(run.settings, key, &Settings::value_type::first);
       if (own == run.settings.end()) continue;
-      const auto same = std::ranges::find_if(said, [&](const auto& s) { return s.first == own->second; });
-      if (same == said.end())
-        said.push_back({own->second, {run.strategy}});
+      const auto same = std::ranges::find_if(values, [&](const auto& s) { return s.first == own->second; });
+      if (same == values.end())
+        values.push_back({own->second, {run.strategy}});
       else
         same->second.push_back(run.strategy);
     }
-    for (const auto& [value, who] : said) {
+    for (const auto& [value, strategies] : values) {
       if (!text.empty()) text += ", ";
-      text += said.size() == 1 ? value : fmt::format("{} ({})", value, fmt::join(who, ", "));
+      text += values.size() == 1 ? value : fmt::format("{} ({})", value, fmt::join(strategies, ", "));
     }
   }
   return out;

@@ -74,7 +74,7 @@ constexpr const char* kColours[] = {"#2f8fd0", "#e69f00", "#009e73", "#cc79a7", 
 constexpr const char* kScriptBegin = R"(<script>
 const data = JSON.parse(document.getElementById('data').textContent);
 const charts = [];
-function dress() {
+function applyTheme() {
   const style = getComputedStyle(document.documentElement);
   const text = style.getPropertyValue('--text').trim(), soft = style.getPropertyValue('--soft').trim();
   const line = style.getPropertyValue('--line').trim();
@@ -92,8 +92,8 @@ function dress() {
 
 )";
 
-constexpr const char* kScriptEnd = R"(dress();
-matchMedia('(prefers-color-scheme: dark)').addEventListener('change', dress);
+constexpr const char* kScriptEnd = R"(applyTheme();
+matchMedia('(prefers-color-scheme: dark)').addEventListener('change', applyTheme);
 </script>
 )";
 

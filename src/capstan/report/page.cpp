@@ -99,7 +99,7 @@ std::string page(const Comparison& comparison) {
   out += table_element(table(comparison));
   out += "<div class=\"facts\">\n";
   out += list_element("The job", settings);
-  out += list_element("What it ran on", comparison.versions);
+  out += list_element("Hardware and software", comparison.versions);
   out += "</div>\n";
   return out + html_end(data_of(comparison), kScript);
 }

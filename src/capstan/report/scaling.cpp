@@ -70,7 +70,7 @@ Json data_of(const Scaling& scaling) {
 }
 
 std::string verdicts_element(const Scaling& scaling) {
-  std::string out = "<section class=\"panel\">\n<h2>What limits it</h2>\n<dl>\n";
+  std::string out = "<section class=\"panel\">\n<h2>Bottlenecks</h2>\n<dl>\n";
   for (std::size_t i = 0; i < scaling.curves.size(); ++i)
     out += fmt::format("<dt><span class=\"mark\" style=\"background:{}\"></span>{}</dt><dd>{}</dd>\n",
                        colour(i), escaped(scaling.curves[i].strategy), escaped(scaling.curves[i].verdict));

@@ -34,7 +34,7 @@ std::unique_ptr<Strategy> make_batch(const std::string& text, std::uint32_t work
   options.end();
   if (k > workers)
     throw UserError(
-        fmt::format("batch:{} can never fill with {} workers: K may be at most {}", k, workers, workers));
+        fmt::format("batch:{0} needs {0} workers, but the job has {1}: K may be at most {1}", k, workers));
   return std::make_unique<Batch>(k);
 }
 

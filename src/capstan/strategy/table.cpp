@@ -10,7 +10,7 @@ namespace capstan::strategy {
 namespace {
 
 constexpr Entry kTable[] = {
-    {"sync", "", "the gradients of all workers make one update; same seed, same bits", make_sync},
+    {"sync", "", "the gradients of all workers make one update; bitwise reproducible", make_sync},
     {"async", "damped", "every gradient is one update, on arrival; damped: scaled by 1 ÷ (1 + staleness)",
      make_async},
     {"batch", "K", "the first K gradients to arrive make one update (default: all workers)", make_batch},
