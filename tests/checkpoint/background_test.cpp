@@ -17,7 +17,7 @@ using ::testing::ElementsAre;
 
 TEST(Background, RunsTasksInOrderOnItsOwnThread) {
   Mailbox mailbox;
-  Background background(mailbox.door());
+  Background background(mailbox.deliverer());
   std::vector<int> ran, done;
   const auto here = std::this_thread::get_id();
   for (int i = 0; i < 100; ++i) {
@@ -41,7 +41,7 @@ TEST(Background, RunsTasksInOrderOnItsOwnThread) {
 
 TEST(Background, DeliversExceptionsAndContinues) {
   Mailbox mailbox;
-  Background background(mailbox.door());
+  Background background(mailbox.deliverer());
   std::vector<std::string> errors;
   const auto done = [&](const std::string& error) { errors.push_back(error); };
   background.post([] { throw UserError("the disk is full"); }, done);
@@ -68,7 +68,7 @@ TEST(Background, EndsAfterTheRunningTaskAndDropsTheOthers) {
   Mailbox mailbox;
   std::promise<void> begun, go;
   bool finished = false, second = false, heard = false;
-  std::optional<Background> background(mailbox.door());
+  std::optional<Background> background(mailbox.deliverer());
   background->post(
       [&] {
         begun.set_value();

@@ -29,7 +29,7 @@ class Writing : public ::testing::Test {
   const TemporaryFolder folder_;
   const fs::path run_ = folder_ / "run";
   Mailbox mailbox_;
-  Background background_{mailbox_.door()};
+  Background background_{mailbox_.deliverer()};
   int done_ = 0;
 
   Checkpointer make(std::uint64_t every, Version start = {}, std::size_t keep = 3) {

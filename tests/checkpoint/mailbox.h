@@ -19,7 +19,7 @@ class Mailbox {
     }
     arrived_.notify_one();
   }
-  std::function<void(std::function<void()>)> door() {
+  std::function<void(std::function<void()>)> deliverer() {
     return [this](std::function<void()> function) { deliver(std::move(function)); };
   }
 

@@ -100,7 +100,7 @@ TEST(Manifest, EveryChangedByteIsRefusedOrChangesNothing) {
   const auto good = to_json(example());
   Random random(1);
   std::size_t refused = 0;
-  const auto look = [&](const std::string& bytes) {
+  const auto check = [&](const std::string& bytes) {
     try {
       ASSERT_EQ(parse_manifest(bytes, "m"), example()) << bytes;
     } catch (const UserError&) {
@@ -111,11 +111,11 @@ TEST(Manifest, EveryChangedByteIsRefusedOrChangesNothing) {
     for (int bit = 0; bit < 8; ++bit) {
       auto bytes = good;
       bytes[at] = static_cast<char>(bytes[at] ^ (1 << bit));
-      look(bytes);
+      check(bytes);
     }
     auto bytes = good;
     bytes[at] = static_cast<char>(random.below(256));
-    look(bytes);
+    check(bytes);
   }
   EXPECT_GT(refused, good.size() * 4);
 }

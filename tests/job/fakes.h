@@ -22,14 +22,14 @@ using testing::kTestTimeout;
 class FakeStop final : public StopToken {
  public:
   int requests() override {
-    ++looks_;
+    ++polls_;
     return requests_;
   }
   void request() { ++requests_; }
-  int looks() const { return looks_; }  // number of calls of requests()
+  int polls() const { return polls_; }  // number of calls of requests()
 
  private:
-  std::atomic<int> requests_ = 0, looks_ = 0;
+  std::atomic<int> requests_ = 0, polls_ = 0;
 };
 
 // Thread-safe.
@@ -100,8 +100,8 @@ class FakeProcesses final : public launch::Processes {
  public:
   std::vector<Ended> reap() override {
     const std::lock_guard lock(mutex_);
-    ++looks_;
-    looked_.notify_all();
+    ++polls_;
+    polled_.notify_all();
     return std::exchange(ended_, {});
   }
   void kill_worker(std::size_t rank) override {
@@ -119,15 +119,15 @@ class FakeProcesses final : public launch::Processes {
     return killed_;
   }
   // Waits until the supervisor has polled `count` times.
-  bool await_looks(int count) {
+  bool await_polls(int count) {
     std::unique_lock lock(mutex_);
-    return looked_.wait_for(lock, kTestTimeout, [&] { return looks_ >= count; });
+    return polled_.wait_for(lock, kTestTimeout, [&] { return polls_ >= count; });
   }
 
  private:
   mutable std::mutex mutex_;  // guards what follows
-  std::condition_variable looked_;
-  int looks_ = 0;
+  std::condition_variable polled_;
+  int polls_ = 0;
   std::vector<Ended> ended_;
   std::set<std::size_t> killed_;
 };

@@ -104,17 +104,17 @@ TEST(Serve, SendsTheJobAndRefusesAMemberThatContradictsIt) {
   Serving server(o);
   auto link = server.link(0);
   link.index.reset();
-  const auto job = client::Observer::learn_job(link, server.connector());
+  const auto job = client::Observer::fetch_job(link, server.connector());
   ASSERT_TRUE(job) << job.status().message();
   EXPECT_THAT(*job, HasSubstr("network = 'mlp'"));
   EXPECT_THAT(*job, HasSubstr("epochs = '7'"));
   link.job = "epochs = '8'\n";
-  const auto other = client::Observer::learn_job(link, server.connector());
+  const auto other = client::Observer::fetch_job(link, server.connector());
   ASSERT_FALSE(other);
   EXPECT_EQ(other.status().code(), StatusCode::kRefused);
   EXPECT_THAT(other.status().message(), HasSubstr("--epochs 8: the job has 7"));
   link.job = "epochs = \n";
-  EXPECT_EQ(client::Observer::learn_job(link, server.connector()).status().code(), StatusCode::kRefused)
+  EXPECT_EQ(client::Observer::fetch_job(link, server.connector()).status().code(), StatusCode::kRefused)
       << "not a configuration";
 }
 
@@ -143,7 +143,7 @@ TEST(Serve, AnInterruptWaitsForAStepAndThenSaves) {
   ASSERT_TRUE((*worker)->pull());
   step(**worker, 2);
   server.stop();
-  server.await_looks(3);
+  server.await_polls(3);
   EXPECT_TRUE(server.is_running()) << "no time has passed on its clock";
   clock.advance(std::chrono::seconds(4));
   const auto result = server.result();

@@ -46,9 +46,9 @@ class Serving {
   }
   void stop() { stop_.request(); }
   // Waits until `serve` has polled the stop token `count` more times.
-  void await_looks(int count) {
-    const int before = stop_.looks();
-    (void)testing::eventually([&] { return stop_.looks() >= before + count; });
+  void await_polls(int count) {
+    const int before = stop_.polls();
+    (void)testing::eventually([&] { return stop_.polls() >= before + count; });
   }
   bool ended_at_once() const { return ended_at_once_; }
   ServeResult result() { return result_.get(); }

@@ -129,7 +129,7 @@ class SupervisorTest : public ::testing::Test {
         [this](auto weights, auto, const auto& cancel) { return evaluate_(weights, cancel); }, evaluator_);
     result_ = std::async(std::launch::async, [this] { return supervisor_->run(); });
     // By now the weights of the first epoch are requested.
-    ASSERT_TRUE(processes_.await_looks(1));
+    ASSERT_TRUE(processes_.await_polls(1));
     for (std::uint32_t rank = 0; rank < workers; ++rank)
       workers_.push_back(std::make_unique<Worker>(*cluster_, rank));
   }

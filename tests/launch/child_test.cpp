@@ -39,7 +39,7 @@ bool is_alive(pid_t pid) {
   return ::kill(pid, 0) == 0;
 }
 
-bool comes_to_an_end(pid_t pid) {
+bool ends_soon(pid_t pid) {
   return testing::all_ended({pid});
 }
 
@@ -204,7 +204,7 @@ TEST(Child, DoesNotOutliveItsParent) {
   EXPECT_TRUE(is_alive(pid));
   ASSERT_EQ(::kill(middle, SIGKILL), 0);
   ASSERT_EQ(::waitpid(middle, nullptr, 0), middle);
-  EXPECT_TRUE(comes_to_an_end(pid));
+  EXPECT_TRUE(ends_soon(pid));
   ::close(ends[0]);
   ::close(ends[1]);
 }

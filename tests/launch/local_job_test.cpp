@@ -72,7 +72,7 @@ TEST_F(Job, WorkersFindTheTokenInTheirEnvironment) {
   EXPECT_EQ(ended[0].index, 0u);
   EXPECT_EQ(ended[0].exit.code, 7);
   EXPECT_EQ(ended[0].last_log_line, job.token().text());
-  EXPECT_TRUE(job.reap().empty()) << "each is told once";
+  EXPECT_TRUE(job.reap().empty()) << "each is reported once";
 }
 
 TEST_F(Job, TakesTheTokenThatItIsGiven) {

@@ -39,9 +39,9 @@ class Group : public ::testing::Test {
 
 TEST_F(Group, TellsWhichMemberFailedAndItsLastLine) {
   ProcessGroup group;
-  const auto when_told = "while [ ! -e " + (folder_ / "go").string() + " ]; do sleep 0.01; done; ";
+  const auto when_released = "while [ ! -e " + (folder_ / "go").string() + " ]; do sleep 0.01; done; ";
   group.start({member("ends", "exit 0"), member("runs", "exec sleep 1000"),
-               member("fails", when_told + "echo first >&2; echo no more memory >&2; exit 3")});
+               member("fails", when_released + "echo first >&2; echo no more memory >&2; exit 3")});
   EXPECT_TRUE(all_ended({pid_of("ends")}));
   EXPECT_FALSE(group.find_lost());
   testing::write_file(folder_ / "go", "");

@@ -53,7 +53,7 @@ TEST(Membership, AnotherModelIsRefusedByTheTensorsName) {
     LoopbackCluster cluster(true, patient(2, servers));
     std::thread first(
         [&] { expect_near(run_worker(cluster, cluster.connector(), 0, 6).weights, reference(2, 6)); });
-    // The first worker brings the layout; the other model has to come second.
+    // The first worker sets the layout, so the other model must join second.
     auto observer = client::Observer::join(cluster.link_options(), cluster.connector());
     ASSERT_TRUE(observer);
     ASSERT_TRUE(eventually([&] { return state_of(**observer, 0) == wire::WorkerState::kLive; }));
@@ -208,7 +208,7 @@ TEST(Membership, AMemberThatGoesSilentIsLost) {
   }
 }
 
-// The first worker is asked for the weights and dies without an answer.
+// The first worker is asked for the weights and is lost before it answers.
 TEST(Membership, AnotherIsAskedWhenTheInitialiserIsLost) {
   for (std::uint32_t servers : {1u, 2u}) {
     LoopbackCluster cluster(true, patient(2, servers));
@@ -244,7 +244,7 @@ TEST(Membership, WorkersThatNeverComeAreLeftOut) {
   auto options = job(3, 1, "sync");
   options.join_timeout = 10s;
   FakeCluster cluster(false, options);
-  ManualWorker undecided(cluster, 1), worker(cluster, 0);  // the one joins, but never asks for weights
+  ManualWorker undecided(cluster, 1), worker(cluster, 0);  // the first joins, but never pulls
   ASSERT_TRUE(worker.pull());
   worker.initialize();
   ManualWorker::pass(cluster, 9700ms, {&undecided, &worker});
@@ -269,7 +269,7 @@ TEST(Membership, AJobThatNoWorkerJoinsEnds) {
   EXPECT_EQ(cluster.server().outcome(), Server::Outcome::kAllWorkersLost);
 }
 
-// An observer has no weights to bring.
+// An observer has no weights to send.
 TEST(Membership, InitialWeightsComeFromWorkersOnly) {
   LoopbackCluster cluster(true, patient(2));
   RawPeer peer(cluster.network(), "0");
@@ -280,7 +280,7 @@ TEST(Membership, InitialWeightsComeFromWorkersOnly) {
   expect_job_continues(cluster, 2);
 }
 
-// "Not yet" is no refusal: the connection just ends, so that the client tries again.
+// "Not yet" is not a refusal: the connection ends without a reason, and the client retries.
 TEST(Membership, AFollowerWithoutItsLeaderAdmitsNoClientYet) {
   testing::FakeTime time;
   transport::loopback::Network network(true);
@@ -312,7 +312,7 @@ TEST(Membership, AnObserverMayReportADeadWorker) {
   expect_near(cluster.weights(), reference(1, 5));
 }
 
-// What workers train is the server's to say; a member that was told otherwise is refused before it begins.
+// The server defines the job; a member with a contradicting configuration is refused before it starts.
 TEST(Membership, MembersLearnTheJob) {
   auto options = patient(1, 2);
   options.description.text = "epochs = 3";
@@ -321,11 +321,11 @@ TEST(Membership, MembersLearnTheJob) {
   };
   LoopbackCluster cluster(false, options);
   auto link = cluster.link_options();
-  const auto learned = client::Observer::learn_job(link, cluster.connector());
-  ASSERT_TRUE(learned) << learned.status().message();
-  EXPECT_EQ(*learned, "epochs = 3");
+  const auto fetched = client::Observer::fetch_job(link, cluster.connector());
+  ASSERT_TRUE(fetched) << fetched.status().message();
+  EXPECT_EQ(*fetched, "epochs = 3");
   link.job = "epochs = 5";
-  const auto refused = client::Observer::learn_job(link, cluster.connector());
+  const auto refused = client::Observer::fetch_job(link, cluster.connector());
   EXPECT_EQ(refused.status().code(), StatusCode::kRefused);
   EXPECT_THAT(refused.status().message(), HasSubstr("--epochs 5: the job has 3"));
   auto worker = cluster.worker_options(0);

@@ -131,7 +131,7 @@ class Books {
       settle(push.key, version_);
     }
   }
-  void check(const Accumulate&) { RC_FAIL("these strategies fold nothing"); }
+  void check(const Accumulate&) { RC_FAIL("these strategies accumulate nothing"); }
   void check(const Drop& drop) {
     ++dropped_;
     settle({drop.worker.value, drop.sequence.value}, 0);

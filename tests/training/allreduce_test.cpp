@@ -16,7 +16,7 @@ TEST(Allreduce, SumsOverAllProcesses) {
   const auto first = AllreduceGroup::open("127.0.0.1:0", kWorkers, [] {});
   std::vector<std::vector<float>> results(kWorkers);
   const auto part = [&](AllreduceGroup& group, std::uint32_t rank) {
-    group.meet();
+    group.rendezvous();
     for (const std::size_t size : {1u, 2u, 1000u, 70'001u}) {
       std::vector<float> values(size);
       for (std::size_t i = 0; i < size; ++i) values[i] = static_cast<float>(rank + 1 + i);
@@ -41,26 +41,26 @@ TEST(Allreduce, SumsOverAllProcesses) {
   for (const auto& result : results) EXPECT_EQ(result, expected);
 }
 
-// No other process joins: the look callback ends the wait.
+// No other process joins: the poll callback ends the wait.
 TEST(Allreduce, GivesUpOnAMissingProcess) {
-  int looks = 0;
+  int polls = 0;
   const auto group = AllreduceGroup::open("127.0.0.1:0", 2, [&] {
-    if (++looks == 3) throw Failure(kLost, "worker 1 is lost");
+    if (++polls == 3) throw Failure(kLost, "worker 1 is lost");
   });
-  EXPECT_THROW(group->meet(), Failure);
-  EXPECT_EQ(looks, 3);
+  EXPECT_THROW(group->rendezvous(), Failure);
+  EXPECT_EQ(polls, 3);
 }
 
-// A process that ends after the rendezvous is detected in the next sum, or by the look callback.
+// A process that ends after the rendezvous is detected in the next sum, or by the poll callback.
 TEST(Allreduce, FailsWithoutOneProcess) {
   const auto first = AllreduceGroup::open("127.0.0.1:0", 2, [] {});
   std::jthread other([&] {
     const auto group = AllreduceGroup::join(first->address(), 1, 2);
-    group->meet();
+    group->rendezvous();
     std::vector<float> values(10);
     group->sum(values);
   });
-  first->meet();
+  first->rendezvous();
   std::vector<float> values(10);
   first->sum(values);
   other.join();

@@ -40,7 +40,7 @@ class FlatLayout {
   std::uint64_t parameters() const { return parameters_; }  // elements, without gaps
   std::uint64_t bytes() const { return parameters_ * sizeof(float); }
 
-  // The first difference to another layout, in one line; empty where the layouts are equal.
+  // The first difference to another layout, in one line; empty if the layouts are equal.
   std::string difference(const FlatLayout& other) const;
 
  private:

@@ -17,7 +17,7 @@ std::string wrapped(const std::string& text, std::size_t column, std::size_t ind
 
 bool is_utf8(std::string_view text);
 
-// A word as a shell reads it back: in quotes where it needs them.
+// A word as a shell reads it back: in quotes if it needs them.
 std::string shell_word(const std::string& word);
 
 // A JSON value as one line of text; bytes that are not UTF-8 (in a file name, for example) are replaced.

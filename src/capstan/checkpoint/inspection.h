@@ -31,7 +31,7 @@ struct CheckpointInspection {
   Manifest manifest;
   std::uint64_t bytes = 0;             // on disk
   std::vector<TensorSummary> tensors;  // parameters, then buffers
-  std::filesystem::path exported_to;   // empty where nothing was
+  std::filesystem::path exported_to;   // empty if nothing was
 
   bool good() const { return true; }  // a damaged one throws
   std::string text() const;
@@ -46,7 +46,7 @@ struct RunInspection {
     Version version;
     std::filesystem::path folder;
     std::uint64_t bytes = 0;  // on disk
-    std::string fault;        // empty where every checksum fits
+    std::string fault;        // empty if every checksum fits
   };
   std::filesystem::path run;
   std::vector<Row> checkpoints;  // the oldest first

@@ -39,7 +39,7 @@ std::uint64_t whole(const Json& json) {
   return json.get<std::uint64_t>();
 }
 
-std::vector<std::uint64_t> wholes(const Json& json) {
+std::vector<std::uint64_t> whole_numbers(const Json& json) {
   std::vector<std::uint64_t> list;
   for (const auto& value : json) list.push_back(whole(value));
   return list;
@@ -64,7 +64,7 @@ std::vector<TensorShape> shapes(const Json& json) {
   for (const auto& s : json) {
     auto& shape = list.emplace_back(s.at("name").get<std::string>(), std::vector<std::int64_t>{});
     std::uint64_t elements = 1;
-    for (const auto dim : wholes(s.at("shape"))) {
+    for (const auto dim : whole_numbers(s.at("shape"))) {
       if (dim > kMost || (dim > 0 && elements > kMost / dim))
         throw UserError(fmt::format("tensor {} is too large", shape.name));
       elements *= dim;
@@ -135,7 +135,7 @@ Manifest read(const Json& json) {
   for (const auto& segment : data.at("legs")) {
     auto& l = m.segments.emplace_back();
     l.batch = whole(segment.at("batch"));
-    l.steps = wholes(segment.at("steps"));
+    l.steps = whole_numbers(segment.at("steps"));
     if (l.batch == 0 || l.steps.empty()) throw UserError("a data segment has no workers or no batch size");
   }
   if (json.contains("groups")) {

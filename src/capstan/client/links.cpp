@@ -10,7 +10,7 @@
 namespace capstan::client {
 namespace {
 
-constexpr auto kBeat = std::chrono::milliseconds(200);
+constexpr auto kHeartbeatInterval = std::chrono::milliseconds(200);
 
 Incarnation fresh_incarnation() {
   Incarnation incarnation;
@@ -52,7 +52,7 @@ Status Links::join(const std::vector<wire::Tensor>& layout, const std::vector<wi
     const auto servers = driver_.with_lock([this] {
       join_.index = joined(0).member.index;
       // From now on the leader expects heartbeats, even while the other servers are being joined.
-      pauses_.emplace(kBeat, driver_.loop().now());
+      pauses_.emplace(kHeartbeatInterval, driver_.loop().now());
       beat();
       return joined(0).servers;
     });
@@ -125,9 +125,9 @@ void Links::on_lost(cluster::Link& link, Status why) {
 
 void Links::beat() {
   const auto now = driver_.loop().now();
-  const bool may_judge = !pauses_->was_paused(now);
-  for (const auto& link : links_) link->beat(may_judge);
-  timer_ = driver_.loop().call_at(now + kBeat, [this] { beat(); });
+  const bool may_time_out = !pauses_->was_paused(now);
+  for (const auto& link : links_) link->beat(may_time_out);
+  timer_ = driver_.loop().call_at(now + kHeartbeatInterval, [this] { beat(); });
 }
 
 void Links::send(std::size_t server, const wire::Message& message) {

@@ -14,7 +14,7 @@ Result<std::unique_ptr<Observer>> Observer::join(const LinkOptions& options, Con
   return observer;
 }
 
-Result<std::string> Observer::learn_job(LinkOptions options, Connector connector) {
+Result<std::string> Observer::fetch_job(LinkOptions options, Connector connector) {
   options.leader_only = true;
   const auto observer = join(options, std::move(connector));
   if (!observer) return observer.status();

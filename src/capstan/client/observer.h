@@ -14,7 +14,7 @@ class Observer final : private Links::Events {
  public:
   static Result<std::unique_ptr<Observer>> join(const LinkOptions& options, Connector connector);
   // The first server's description of the job; empty if it has none. Refused if `options.job` contradicts it.
-  static Result<std::string> learn_job(LinkOptions options, Connector connector);
+  static Result<std::string> fetch_job(LinkOptions options, Connector connector);
   ~Observer() override;
 
   std::uint32_t servers() const { return static_cast<std::uint32_t>(links_.size()); }

@@ -94,10 +94,10 @@ void Link::lose(Status why) {
   events_.on_lost(*this, std::move(why));
 }
 
-void Link::beat(bool may_judge) {
+void Link::beat(bool may_time_out) {
   if (!is_joined()) return;
   const auto now = loop_.now();
-  if (may_judge && channel_->is_silent(now, options_.silence))
+  if (may_time_out && channel_->is_silent(now, options_.silence))
     return lose(
         Status::timeout(fmt::format("no heartbeat for {:.1f} s", seconds(now - channel_->last_heard()))));
   channel_->send(wire::Heartbeat{});

@@ -13,12 +13,12 @@ struct Token {
   std::array<std::byte, 32> bytes{};
 
   static Token generate();
-  // Throws UserError where the text is not 64 hexadecimal digits; `where` names its source.
+  // Throws UserError if the text is not 64 hexadecimal digits; `where` names its source.
   static Token parse(const std::string& text, const std::string& where);
   std::string text() const;
 };
 
-// Reads a token file; throws UserError where it is missing, malformed or readable by others.
+// Reads a token file; throws UserError if it is missing, malformed or readable by others.
 Token read_token(const std::filesystem::path& file);
 
 // The token in `file`, or, if `file` is empty, in the environment variable CAPSTAN_TOKEN. Throws UserError

@@ -37,7 +37,7 @@ std::optional<double> finite_number(const std::string& text) {
   return rest == text.c_str() + text.size() && std::isfinite(value) ? std::optional(value) : std::nullopt;
 }
 
-std::optional<bool> truth(std::string_view text) {
+std::optional<bool> parse_bool(std::string_view text) {
   constexpr std::string_view kTrue[] = {"true", "yes", "on", "1"}, kFalse[] = {"false", "no", "off", "0"};
   if (std::ranges::find(kTrue, text) != std::end(kTrue)) return true;
   if (std::ranges::find(kFalse, text) != std::end(kFalse)) return false;
@@ -46,7 +46,7 @@ std::optional<bool> truth(std::string_view text) {
 
 // Each overload reads one type; it returns "" or a description of valid values.
 std::string read(bool& out, const std::string& text, const Limits&) {
-  const auto value = truth(text);
+  const auto value = parse_bool(text);
   if (!value) return "should be true or false";
   out = *value;
   return "";

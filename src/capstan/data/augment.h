@@ -11,8 +11,8 @@ namespace capstan::data {
 enum class Augment {
   kAuto,         // the dataset's usual one
   kNone,         // as test images
-  kCropFlip,     // shifted by up to 4 pixels with black borders; mirrored with probability 1/2
-  kResizedCrop,  // a crop of random size and aspect ratio, scaled; mirrored with probability 1/2
+  kCropFlip,     // random crop with 4 pixels of black padding; flipped with probability 1/2
+  kResizedCrop,  // random resized crop; flipped with probability 1/2
 };
 
 // auto, none, crop-flip or resized-crop; throws UserError for anything else.

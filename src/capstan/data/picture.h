@@ -42,7 +42,7 @@ class Decoder {
   virtual ~Decoder() = default;
   // Reads the header; `file` must stay valid until read() returns.
   virtual ImageSize open(std::span<const std::uint8_t> file) = 0;
-  // Decodes at least `part` of the open image, scaled down where that is cheaper, at most by `reduction`.
+  // Decodes at least `part` of the open image, scaled down if that is cheaper, at most by `reduction`.
   // Damage outside of `part` may remain undetected.
   virtual void read(const Rect& part, double reduction, Picture& out) = 0;
 };

@@ -81,7 +81,7 @@ void Prefetcher::order_more() {
 }
 
 // The first batch with images that no thread has begun. Called with the lock held.
-Prefetcher::Batch* Prefetcher::unbegun() {
+Prefetcher::Batch* Prefetcher::next_waiting() {
   for (const auto& batch : batches_) {
     if (!batch->failure && batch->begun < batch->samples.size()) return batch.get();
   }
@@ -93,7 +93,7 @@ void Prefetcher::work() {
   std::unique_lock lock(mutex_);
   for (;;) {
     Batch* batch = nullptr;
-    more_work_.wait(lock, [&] { return ending_ || (batch = unbegun()); });
+    more_work_.wait(lock, [&] { return ending_ || (batch = next_waiting()); });
     if (ending_) return;
     // A few images at a time: fewer locks for cheap images, and no thread finishes long after the others.
     const auto first = batch->begun;

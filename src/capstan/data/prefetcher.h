@@ -65,7 +65,7 @@ class Prefetcher {
 
   void order_more();
   void work();
-  Batch* unbegun();
+  Batch* next_waiting();
 
   const ImageSource& source_;
   const BatchSequence sequence_;

@@ -37,7 +37,7 @@ std::vector<launch::ProcessGroup::Member> followers(const PreparedJob& job, cons
 // Throws if a process is lost or reports wrong input.
 void check(const std::optional<launch::ProcessGroup::Lost>& lost) {
   if (!lost) return;
-  const auto words = without_name(lost->last_log_line);
+  const auto words = without_prefix(lost->last_log_line);
   if (lost->exit.code == kWrongUsage) throw UserError(words);
   auto how = lost->was_stopped ? "it was stopped" : lost->exit.text();
   if (lost->exit.signal == 0 && !words.empty()) how += ", last log line: " + words;
@@ -50,22 +50,22 @@ void check(const std::optional<launch::ProcessGroup::Lost>& lost) {
 TrainResult train_allreduce(PreparedJob& job, Environment environment, RunRecord& record,
                             const RunOptions& options) {
   const auto host = client::parse_address(job.config.listen).host;
-  bool met = false;
+  bool all_joined = false;
   std::unique_ptr<training::AllreduceGroup> group;
   launch::ProcessGroup
       processes;  // destroyed before the group, whose destructor waits for pending operations
-  const auto look = [&] {
+  const auto poll = [&] {
     check(processes.find_lost());
     const auto requests = environment.stop.requests();
-    if (requests > 0 && !met) throw Failure(kInterrupted, "interrupted before all workers had joined");
+    if (requests > 0 && !all_joined) throw Failure(kInterrupted, "interrupted before all workers had joined");
     if (requests > 1)
       throw Failure(kInterrupted, "interrupted; the workers did not end their step and were killed");
   };
-  group = training::AllreduceGroup::open(host + ":0", job.config.workers, look);
+  group = training::AllreduceGroup::open(host + ":0", job.config.workers, poll);
   processes.start(followers(job, group->address(), record.path()));
   try {
-    group->meet();
-    met = true;
+    group->rendezvous();
+    all_joined = true;
     const auto own = part_of(*group, job.config, 0);
     auto result = SingleProcess(job, environment, record, options, own).run();
     processes.wait(SteadyClock::now() + kExitTimeout);
@@ -81,7 +81,7 @@ void follow_allreduce(const PreparedJob& job, const std::string& address, std::u
   if (rank >= config.workers)
     throw UserError(fmt::format("--group-rank {}: the group has {} workers, from 0", rank, config.workers));
   const auto group = training::AllreduceGroup::join(address, rank, config.workers);
-  group->meet();
+  group->rendezvous();
   const optimizer::Optimizer rule(config.optimizer.options(), {});
   (void)training::train_single(
       {network_options(config), config.batch_size, config.epochs, config.max_steps, config.seed,

@@ -24,7 +24,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr auto kLookInterval = std::chrono::milliseconds(100);
+constexpr auto kPollInterval = std::chrono::milliseconds(100);
 constexpr auto kExitTimeout = std::chrono::seconds(30);
 
 // Names of groups are globs: replaced characters may make two strategies equal, so the index is added.
@@ -58,7 +58,7 @@ std::string setting(const std::string& toml, const std::string& key) {
 }
 
 // Detects wrong flags before the first run. Returns the job's name.
-std::string rehearse(const ComparisonOptions& options, const RunTraining& run, StopToken& stop) {
+std::string check_flags(const ComparisonOptions& options, const RunTraining& run, StopToken& stop) {
   std::string name;
   for (const auto& strategy : options.strategies) {
     const auto outcome = run(with(options.train_flags, {"--strategy=" + strategy, "--dry-run"}), true);
@@ -178,7 +178,7 @@ RunTraining training_process(StopToken& stop) {
     std::optional<TimePoint> deadline;
     TrainingOutcome outcome;
     while (!child.poll()) {
-      if (const auto line = child.read_line(SteadyClock::now() + kLookInterval)) outcome.output = *line;
+      if (const auto line = child.read_line(SteadyClock::now() + kPollInterval)) outcome.output = *line;
       (void)child.wait(SteadyClock::now() + std::chrono::milliseconds(5));
       if (stop.requests() > passed_on) {
         passed_on = stop.requests();
@@ -187,7 +187,7 @@ RunTraining training_process(StopToken& stop) {
       }
       if (deadline && SteadyClock::now() > *deadline) child.signal(SIGKILL);
     }
-    while (const auto line = child.read_line(SteadyClock::now() + kLookInterval)) outcome.output = *line;
+    while (const auto line = child.read_line(SteadyClock::now() + kPollInterval)) outcome.output = *line;
     outcome.code = child.poll()->code;
     outcome.end = child.poll()->text();
     return outcome;
@@ -196,7 +196,7 @@ RunTraining training_process(StopToken& stop) {
 
 ComparisonResult compare(const ComparisonOptions& options, const RunTraining& run, Environment environment) {
   auto& stop = environment.stop;
-  metrics::RunFolder folder(options.folder, rehearse(options, run, stop));
+  metrics::RunFolder folder(options.folder, check_flags(options, run, stop));
   ComparisonResult result;
   auto& comparison = result.comparison;
   comparison.target_accuracy = options.target_accuracy;

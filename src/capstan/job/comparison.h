@@ -37,7 +37,7 @@ struct ComparisonResult {
 
   std::string problem() const;  // of the first run that failed; empty if none did
   std::string json() const;     // of `compare --json`, one line
-  std::string text() const;     // for people
+  std::string text() const;     // for the user
 };
 
 // Trains the same job under each strategy, one after the other, and writes a page that compares them. Throws

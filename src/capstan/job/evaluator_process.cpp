@@ -7,25 +7,25 @@
 namespace capstan::job {
 namespace {
 
-constexpr auto kLookInterval = std::chrono::milliseconds(100);
-constexpr auto kNoticeDelay = std::chrono::seconds(1);  // before the user is told about the wait
+constexpr auto kPollInterval = std::chrono::milliseconds(100);
+constexpr auto kNoticeDelay = std::chrono::seconds(1);  // before the user is notified of the wait
 
 }  // namespace
 
-EvaluatorProcess::EvaluatorProcess(bool wanted, const std::filesystem::path& run, Environment environment)
+EvaluatorProcess::EvaluatorProcess(bool requested, const std::filesystem::path& run, Environment environment)
     : log_(run / "evaluator.log"), environment_(environment) {
-  if (!wanted) return;
+  if (!requested) return;
   std::error_code ignored;
   std::filesystem::remove(log_, ignored);
   child_.emplace(launch::Child::Options{
       {launch::program("capstan-torch"), "eval", "--train-dir=" + run.string()}, {}, log_, false});
 }
 
-void EvaluatorProcess::look() {
+void EvaluatorProcess::report_log() {
   if (!child_) return;
   std::ifstream in(log_);
-  in.seekg(said_);
-  for (std::string line; std::getline(in, line) && !in.eof(); said_ = in.tellg())
+  in.seekg(log_offset_);
+  for (std::string line; std::getline(in, line) && !in.eof(); log_offset_ = in.tellg())
     environment_.events.message("evaluator: " + line);
 }
 
@@ -33,14 +33,14 @@ void EvaluatorProcess::finish() {
   if (!child_) return;
   const auto begin = environment_.now();
   const auto asked = environment_.stop.requests();
-  bool told = false;
+  bool notified = false;
   std::optional<launch::Exit> exit;
   while (!exit && environment_.stop.requests() == asked) {
-    exit = child_->wait(SteadyClock::now() + kLookInterval);
-    look();
-    if (exit || told || environment_.now() - begin <= kNoticeDelay) continue;
+    exit = child_->wait(SteadyClock::now() + kPollInterval);
+    report_log();
+    if (exit || notified || environment_.now() - begin <= kNoticeDelay) continue;
     environment_.events.message("waiting for the evaluator (Ctrl-C to stop waiting)");
-    told = true;
+    notified = true;
   }
   if (exit && exit->code != 0)
     environment_.events.message(fmt::format("the evaluator failed ({}); see evaluator.log", exit->text()));

@@ -11,17 +11,17 @@ namespace capstan::job {
 // `capstan eval` beside a job, if requested. Not thread-safe.
 class EvaluatorProcess {
  public:
-  EvaluatorProcess(bool wanted, const std::filesystem::path& run, Environment environment);
+  EvaluatorProcess(bool requested, const std::filesystem::path& run, Environment environment);
 
   // Reports the lines that it has logged since the last call.
-  void look();
+  void report_log();
   // Waits until it has evaluated the last checkpoint, or for one more stop request.
   void finish();
 
  private:
   const std::filesystem::path log_;
   Environment environment_;
-  std::streamoff said_ = 0;
+  std::streamoff log_offset_ = 0;
   std::optional<launch::Child> child_;
 };
 

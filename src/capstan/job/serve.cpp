@@ -19,7 +19,7 @@ namespace {
 
 using Outcome = server::Server::Outcome;
 
-constexpr auto kLookInterval = std::chrono::milliseconds(1000);
+constexpr auto kPollInterval = std::chrono::milliseconds(1000);
 constexpr auto kStepTimeout = std::chrono::seconds(3);  // for the current step, after a stop request
 
 // A worker's text comes from the network: an invalid one is refused too.
@@ -82,7 +82,8 @@ class ServeLoop {
   ServeLoop(transport::EventLoop& loop, server::Server& server, Environment environment,
             const std::function<void()>& end_at_once)
       : loop_(loop), server_(server), environment_(environment), end_at_once_(end_at_once) {
-    if (environment_.stop.fd() >= 0) loop_.watch(environment_.stop.fd(), EPOLLIN, [this](auto) { obey(); });
+    if (environment_.stop.fd() >= 0)
+      loop_.watch(environment_.stop.fd(), EPOLLIN, [this](auto) { handle_stop(); });
   }
   ~ServeLoop() {
     if (environment_.stop.fd() >= 0) loop_.unwatch(environment_.stop.fd());
@@ -91,15 +92,15 @@ class ServeLoop {
   // True after a stop request.
   bool run() {
     while (server_.outcome() == Outcome::kRunning && !is_over()) {
-      loop_.run_once(SteadyClock::now() + kLookInterval);
-      obey();
+      loop_.run_once(SteadyClock::now() + kPollInterval);
+      handle_stop();
       if (stopping_since_ && environment_.now() - *stopping_since_ > kStepTimeout) dismiss_workers();
     }
     return stopping_since_.has_value();
   }
 
  private:
-  void obey() {
+  void handle_stop() {
     requests_ = environment_.stop.requests();
     if (requests_ > 1 && end_at_once_) end_at_once_();
     if (requests_ == 0 || stopping_since_) return;

@@ -11,7 +11,7 @@
 namespace capstan::job {
 namespace {
 
-constexpr auto kLookInterval = std::chrono::milliseconds(5);
+constexpr auto kPollInterval = std::chrono::milliseconds(5);
 
 checkpoint::CheckpointOptions options_of(const config::JobConfig& config, const std::filesystem::path& run) {
   const auto every = config::CheckpointEvery::parse(config.checkpoint_every);
@@ -102,7 +102,7 @@ void SingleCheckpoints::wait(StopToken& stop) {
       (void)writer_.release();
       throw Failure(kInterrupted, "interrupted while a checkpoint was being written: it is not complete");
     }
-    std::this_thread::sleep_for(kLookInterval);
+    std::this_thread::sleep_for(kPollInterval);
     writer_->run_delivered();
   }
 }

@@ -13,7 +13,7 @@
 namespace capstan::job {
 namespace {
 
-constexpr auto kLookInterval = std::chrono::milliseconds(50);
+constexpr auto kPollInterval = std::chrono::milliseconds(50);
 constexpr auto kUnknown = std::numeric_limits<double>::quiet_NaN();
 
 }  // namespace
@@ -82,7 +82,7 @@ void SingleProcess::stepped(const training::SingleStep& step) {
 void SingleProcess::updated(const training::SingleState& state) {
   const auto before = checkpoints_.newest();
   checkpoints_.updated(state);
-  evaluator_.look();
+  evaluator_.report_log();
   if (checkpoints_.newest() != before)
     environment_.events.message(fmt::format("checkpoint at step {}", checkpoints_.newest()));
 }
@@ -108,7 +108,7 @@ std::optional<training::Evaluation> SingleProcess::evaluate(models::Model& model
   std::jthread watch([&](const std::stop_token& ending) {
     while (!ending.stop_requested()) {
       if (environment_.stop.requests() > requests) cancel = true;
-      std::this_thread::sleep_for(kLookInterval);
+      std::this_thread::sleep_for(kPollInterval);
     }
   });
   const auto test = evaluator.evaluate(model);

@@ -17,7 +17,7 @@ namespace {
 
 using wire::WorkerState;
 
-constexpr auto kLookInterval = std::chrono::milliseconds(50);
+constexpr auto kPollInterval = std::chrono::milliseconds(50);
 constexpr auto kStepTimeout = std::chrono::seconds(5);  // for the current step, after a stop request
 constexpr auto kExitTimeout = std::chrono::seconds(5);  // for processes to exit at the end of the job
 
@@ -40,14 +40,14 @@ Supervisor::Supervisor(SupervisedJob job, Environment environment, RunRecord& re
       evaluation_(std::move(evaluate)),
       progress_(job_.budget, uses_local_steps(job_.config), job_.progress_interval, environment_.now()),
       workers_(job_.config.workers, job_.starts_workers, environment_.events),
-      said_{job_.budget.start, job_.budget.start, {}} {}
+      reported_{job_.budget.start, job_.budget.start, {}} {}
 
 TrainResult Supervisor::run() {
   announce();
   request_evaluation();
-  for (look(); !status_.finished; look()) {
-    obey_stop();
-    if (auto lost = observer_->poll(SteadyClock::now() + kLookInterval); !lost.is_ok()) server_lost(lost);
+  for (poll(); !status_.finished; poll()) {
+    handle_stop();
+    if (auto lost = observer_->poll(SteadyClock::now() + kPollInterval); !lost.is_ok()) server_lost(lost);
   }
   await_checkpoint();
   auto result = finish();
@@ -61,9 +61,9 @@ void Supervisor::announce() {
   if (!uneven.empty()) environment_.events.message(uneven);
 }
 
-void Supervisor::look() {
+void Supervisor::poll() {
   try {
-    look_at_processes();
+    check_processes();
   } catch (const UserError&) {
     // The last version is saved before the job ends with this error.
     if (failure_ || !status_.started) throw;
@@ -73,10 +73,10 @@ void Supervisor::look() {
   auto status = observer_->status();
   if (!status) server_lost(status.status());
   status_ = std::move(*status);
-  workers_.look(status_);
-  look_at_checkpoints();
-  evaluator_.look();
-  look_at_evaluation();
+  workers_.update(status_);
+  check_checkpoints();
+  evaluator_.report_log();
+  check_evaluation();
   const auto now = environment_.now();
   if (!status_.started || !progress_.is_due(now)) return;
   environment_.events.progress(progress_.take(status_, now));
@@ -84,14 +84,14 @@ void Supervisor::look() {
 }
 
 // Killed processes first: they are the cause, and others end because of them.
-void Supervisor::look_at_processes() {
+void Supervisor::check_processes() {
   auto list = processes_.reap();
   std::ranges::stable_sort(list, std::greater(), [](const auto& e) { return e.exit.signal; });
   for (const auto& ended : list) process_ended(ended);
 }
 
 void Supervisor::process_ended(const launch::Processes::Ended& ended) {
-  const auto words = without_name(ended.last_log_line);
+  const auto words = without_prefix(ended.last_log_line);
   if (ended.is_server) {
     throw Failure(kLost, fmt::format("server {} is lost ({}): training cannot continue{}", ended.index,
                                      ended.exit.text(), words.empty() ? "" : "; last log line: " + words));
@@ -103,30 +103,30 @@ void Supervisor::process_ended(const launch::Processes::Ended& ended) {
   workers_.lost(ended.index, ended.exit.text() + (words.empty() ? "" : ", last log line: " + words));
 }
 
-void Supervisor::look_at_checkpoints() {
-  if (status_.checkpoint != said_.checkpoint) {
-    said_.checkpoint = status_.checkpoint;
-    record_.checkpoint(said_.checkpoint);
+void Supervisor::check_checkpoints() {
+  if (status_.checkpoint != reported_.checkpoint) {
+    reported_.checkpoint = status_.checkpoint;
+    record_.checkpoint(reported_.checkpoint);
     if (!status_.finished)
-      environment_.events.message(fmt::format("checkpoint at step {}", said_.checkpoint.value));
+      environment_.events.message(fmt::format("checkpoint at step {}", reported_.checkpoint.value));
   }
-  if (status_.checkpoint_error == said_.checkpoint_error) return;
-  said_.checkpoint_error = status_.checkpoint_error;
-  if (!said_.checkpoint_error.empty())
-    environment_.events.message("a checkpoint could not be written: " + said_.checkpoint_error);
+  if (status_.checkpoint_error == reported_.checkpoint_error) return;
+  reported_.checkpoint_error = status_.checkpoint_error;
+  if (!reported_.checkpoint_error.empty())
+    environment_.events.message("a checkpoint could not be written: " + reported_.checkpoint_error);
 }
 
 void Supervisor::request_evaluation() {
-  if (const auto next = schedule_.next(said_.evaluated))
+  if (const auto next = schedule_.next(reported_.evaluated))
     observer_->request_weights(job_.layout, *next, job_.buffer_layout);
 }
 
-void Supervisor::look_at_evaluation() {
+void Supervisor::check_evaluation() {
   if (!evaluation_.busy() && !status_.finished) {
     if (auto snapshot = observer_->take_weights()) {
-      said_.evaluated = snapshot->version;
-      evaluation_.start(said_.evaluated,
-                        schedule_.seconds_at(said_.evaluated, status_.version, status_.seconds),
+      reported_.evaluated = snapshot->version;
+      evaluation_.start(reported_.evaluated,
+                        schedule_.seconds_at(reported_.evaluated, status_.version, status_.seconds),
                         std::move(snapshot->weights), std::move(snapshot->buffers));
     }
   }
@@ -149,7 +149,7 @@ void Supervisor::take_evaluation(const BackgroundEvaluation::Outcome& outcome) {
 
 // ---- stopping ----
 
-void Supervisor::obey_stop() {
+void Supervisor::handle_stop() {
   const auto requests = environment_.stop.requests();
   if (requests > 0 && !status_.started)
     throw Failure(kInterrupted, job_.starts_workers ? "interrupted before training started"
@@ -173,7 +173,7 @@ void Supervisor::begin_stop(const std::string& message) {
 // Without workers the servers save the version that they have, and end.
 void Supervisor::end_steps() {
   stop_->workers_ended = true;
-  workers_.expect_the_end();
+  workers_.stop_reporting_losses();
   environment_.events.message(fmt::format("a step takes longer than {} s: saving step {} without it",
                                           kStepTimeout.count(), status_.version.value));
   for (std::uint32_t rank = 0; rank < job_.config.workers; ++rank) {
@@ -188,8 +188,8 @@ void Supervisor::await_checkpoint() {
   if (status_.saving) environment_.events.message("writing the last checkpoint (Ctrl-C to stop waiting)");
   const auto requests = environment_.stop.requests();
   while (status_.saving && environment_.stop.requests() == requests) {
-    if (auto lost = observer_->poll(SteadyClock::now() + kLookInterval); !lost.is_ok()) server_lost(lost);
-    look();
+    if (auto lost = observer_->poll(SteadyClock::now() + kPollInterval); !lost.is_ok()) server_lost(lost);
+    poll();
   }
 }
 
@@ -277,7 +277,7 @@ void Supervisor::evaluate_last(TrainResult& result, client::Observer::Snapshot s
 std::optional<BackgroundEvaluation::Outcome> Supervisor::await_evaluation() {
   const auto requests = environment_.stop.requests();
   while (evaluation_.busy()) {
-    if (auto outcome = evaluation_.poll(kLookInterval)) return outcome;
+    if (auto outcome = evaluation_.poll(kPollInterval)) return outcome;
     if (environment_.stop.requests() > requests) evaluation_.cancel();
   }
   return {};

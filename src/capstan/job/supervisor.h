@@ -51,20 +51,20 @@ class Supervisor {
   };
 
   // What has been reported to the user.
-  struct Said {
+  struct Reported {
     Version evaluated, checkpoint;
     std::string checkpoint_error;
   };
 
   void announce();
-  void look();
-  void look_at_processes();
+  void poll();
+  void check_processes();
   void process_ended(const launch::Processes::Ended& ended);
-  void look_at_checkpoints();
-  void look_at_evaluation();
+  void check_checkpoints();
+  void check_evaluation();
   void request_evaluation();
   void take_evaluation(const BackgroundEvaluation::Outcome& outcome);
-  void obey_stop();
+  void handle_stop();
   void begin_stop(const std::string& message);
   void end_steps();
   void await_checkpoint();
@@ -88,7 +88,7 @@ class Supervisor {
   ProgressCounter progress_;
   WorkerWatch workers_;
   wire::StatusReport status_;
-  Said said_;
+  Reported reported_;
   std::optional<Stop> stop_;
   std::exception_ptr failure_;  // thrown after the last version is saved
 };

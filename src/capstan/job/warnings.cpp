@@ -34,7 +34,7 @@ std::vector<std::string> warnings_in(const std::filesystem::path& log) {
   return warnings;
 }
 
-std::string without_name(const std::string& words) {
+std::string without_prefix(const std::string& words) {
   return words.starts_with(kName) ? words.substr(kName.size()) : words;
 }
 

@@ -17,6 +17,6 @@ std::string as_warning(const std::string& line);
 std::vector<std::string> warnings_in(const std::filesystem::path& log);
 
 // A line of a Capstan program without the prefix "capstan: ".
-std::string without_name(const std::string& words);
+std::string without_prefix(const std::string& words);
 
 }  // namespace capstan::job

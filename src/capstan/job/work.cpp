@@ -20,7 +20,7 @@
 namespace capstan::job {
 namespace {
 
-constexpr auto kLookInterval = std::chrono::milliseconds(50);
+constexpr auto kPollInterval = std::chrono::milliseconds(50);
 
 // Polls stop requests on a separate thread. After one request a worker finishes its step and leaves; if it is
 // not training, or after a second request, the process ends at once.
@@ -33,7 +33,7 @@ class StopWatch {
               asked = true;
               if ((requests > 1 || !training) && end_at_once) end_at_once();
             }
-            std::this_thread::sleep_for(kLookInterval);
+            std::this_thread::sleep_for(kPollInterval);
           }
         }) {}
 
@@ -70,10 +70,10 @@ client::Connector connector(const WorkOptions& options) {
 
 // The leader provides the job's configuration; this worker's own must not contradict it. The default numbers
 // of threads are computed before: the job's workers need not share this host.
-config::JobConfig learn(const WorkOptions& options) {
+config::JobConfig fetch_configuration(const WorkOptions& options) {
   auto link = link_options(options);
   link.index.reset();  // a rank is no observer's index
-  const auto job = client::Observer::learn_job(link, connector(options));
+  const auto job = client::Observer::fetch_job(link, connector(options));
   if (!job) cannot_join(job.status());
   auto config = options.config;
   config.threads = config.worker_threads();
@@ -96,7 +96,7 @@ std::unique_ptr<client::WorkerClient> join(const WorkOptions& options, const con
 WorkResult work(const WorkOptions& options, Environment environment) {
   check_save(options.save);
   StopWatch stop(environment.stop, options.end_at_once);
-  const auto config = learn(options);
+  const auto config = fetch_configuration(options);
   config.validate_model();
   const auto task = make_task(config);
   std::vector<float> flat(task.layout.size());

@@ -11,7 +11,7 @@ using wire::WorkerState;
 WorkerWatch::WorkerWatch(std::size_t workers, bool starts_workers, Events& events)
     : starts_workers_(starts_workers), events_(events), joined_(workers), lost_(workers) {}
 
-void WorkerWatch::look(const wire::StatusReport& status) {
+void WorkerWatch::update(const wire::StatusReport& status) {
   live_ = static_cast<std::size_t>(
       std::ranges::count(status.workers, WorkerState::kLive, &wire::WorkerRow::state));
   for (std::size_t rank = 0; rank < status.workers.size(); ++rank) {

@@ -16,11 +16,11 @@ class WorkerWatch {
   // `starts_workers`: the job has started the workers itself, so joins are not reported.
   WorkerWatch(std::size_t workers, bool starts_workers, Events& events);
 
-  void look(const wire::StatusReport& status);
+  void update(const wire::StatusReport& status);
   void lost(std::size_t rank, const std::string& why);
   bool is_lost(std::size_t rank) const { return lost_[rank]; }
   // From now on the job ends its workers itself, and no loss is reported.
-  void expect_the_end() { quiet_ = true; }
+  void stop_reporting_losses() { quiet_ = true; }
 
  private:
   const bool starts_workers_;

@@ -8,7 +8,7 @@
 namespace capstan::launch {
 namespace {
 
-constexpr auto kLookInterval = std::chrono::milliseconds(100);
+constexpr auto kPollInterval = std::chrono::milliseconds(100);
 constexpr std::string_view kReady = "listening on ";
 
 }  // namespace
@@ -37,10 +37,10 @@ std::string LocalJob::await_address(std::size_t index) {
   auto& server = servers_[index];
   std::optional<std::string> line;
   while (!line && !server.poll()) {
-    line = server.read_line(SteadyClock::now() + kLookInterval);
-    if (!line && options_.look) options_.look();
+    line = server.read_line(SteadyClock::now() + kPollInterval);
+    if (!line && options_.on_wait) options_.on_wait();
   }
-  if (!line) line = server.read_line(SteadyClock::now() + kLookInterval);
+  if (!line) line = server.read_line(SteadyClock::now() + kPollInterval);
   if (line && line->starts_with(kReady)) return line->substr(kReady.size());
   server.wait(SteadyClock::now() + std::chrono::milliseconds(200));
   const auto words = last_line(log_of_server(index));
@@ -61,7 +61,7 @@ void LocalJob::start_worker(const std::vector<std::string>& arguments, bool read
 
 std::vector<Processes::Ended> LocalJob::reap() {
   std::vector<Ended> ended;
-  const auto look = [&](bool is_server, std::vector<Child>& children, std::vector<bool>& reaped) {
+  const auto collect = [&](bool is_server, std::vector<Child>& children, std::vector<bool>& reaped) {
     for (std::size_t i = 0; i < children.size(); ++i) {
       if (reaped[i]) continue;
       const auto exit = children[i].poll();
@@ -70,8 +70,8 @@ std::vector<Processes::Ended> LocalJob::reap() {
       ended.push_back({is_server, i, *exit, last_line(is_server ? log_of_server(i) : log_of_worker(i))});
     }
   };
-  look(true, servers_, server_reaped_);
-  look(false, workers_, worker_reaped_);
+  collect(true, servers_, server_reaped_);
+  collect(false, workers_, worker_reaped_);
   return ended;
 }
 

@@ -21,7 +21,7 @@ class LocalJob final : public Processes {
     std::string listen = "127.0.0.1:0";   // of the leader; followers use free ports of the same host
     std::optional<cluster::Token> token;  // none: a random one
     std::filesystem::path log_folder;     // for the standard error of each process
-    std::function<void()> look = {};      // called every 100 ms while a server starts; may throw to give up
+    std::function<void()> on_wait = {};   // called every 100 ms while a server starts; may throw to give up
   };
 
   // Starts the servers and waits until each listens or has ended; there is no timeout, because a resuming

@@ -9,7 +9,7 @@
 namespace capstan::launch {
 namespace {
 
-constexpr auto kLookInterval = std::chrono::milliseconds(100);
+constexpr auto kPollInterval = std::chrono::milliseconds(100);
 constexpr auto kStoppedTimeout = std::chrono::seconds(3);
 
 // The state letter in /proc/PID/stat: T for a stopped process.
@@ -27,13 +27,13 @@ void ProcessGroup::start(const std::vector<Member>& members) {
     processes_.push_back({Child({member.arguments, {}, member.log, false}), member.log, {}, {}, false});
   watch_ = std::jthread([this](const std::stop_token& ending) {
     while (!ending.stop_requested()) {
-      look();
-      std::this_thread::sleep_for(kLookInterval);
+      poll();
+      std::this_thread::sleep_for(kPollInterval);
     }
   });
 }
 
-void ProcessGroup::look() {
+void ProcessGroup::poll() {
   const std::lock_guard lock(mutex_);
   for (auto& p : processes_) {
     if (!p.end) p.end = p.child.poll();
@@ -62,7 +62,7 @@ std::optional<ProcessGroup::Lost> ProcessGroup::await_lost(TimePoint deadline) {
   for (;;) {
     if (auto lost = find_lost()) return lost;
     if (SteadyClock::now() >= deadline) return {};
-    std::this_thread::sleep_for(kLookInterval);
+    std::this_thread::sleep_for(kPollInterval);
   }
 }
 

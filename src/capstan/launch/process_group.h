@@ -41,10 +41,10 @@ class ProcessGroup {
     std::filesystem::path log;
     std::optional<Exit> end;
     std::optional<TimePoint> stopped_at;
-    bool killed = false;  // by look(), because it was stopped
+    bool killed = false;  // by poll(), because it was stopped
   };
 
-  void look();
+  void poll();
 
   std::mutex mutex_;  // guards the processes
   std::vector<Process> processes_;

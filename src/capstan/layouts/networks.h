@@ -27,7 +27,7 @@ struct NetworkInfo {
   // number of channels, since only the first layer depends on it.
   std::int64_t least_side;
   // With at least this height or width, every batch norm gets more than one value per channel from a single
-  // image; below it, a batch of one image has no variance. 0 where any size will do.
+  // image; below it, a batch of one image has no variance. 0 if any size will do.
   std::int64_t alone_side;
 };
 

@@ -15,7 +15,7 @@ class RunFolder {
   RunFolder(const std::filesystem::path& folder, const std::string& name, bool resumes = false);
 
   const std::filesystem::path& path() const { return path_; }
-  // Throws UserError where the file cannot be written, for example on a full disk.
+  // Throws UserError if the file cannot be written, for example on a full disk.
   void write(const std::string& file, const std::string& text) const;
   // Adds one line to metrics.jsonl. A failure does not stop the run: all later lines are dropped, and
   // is_complete() is false.

@@ -120,13 +120,13 @@ class Inception final : public Network {
     Module m;
     m.branches.push_back({{unit(at + ".branch1x1", in, 192, same(1))}});
     m.branches.push_back({{unit(at + ".branch7x7_1", in, width, same(1)),
-                           unit(at + ".branch7x7_2", width, width, oblong(1, 7)),
-                           unit(at + ".branch7x7_3", width, 192, oblong(7, 1))}});
+                           unit(at + ".branch7x7_2", width, width, asymmetric(1, 7)),
+                           unit(at + ".branch7x7_3", width, 192, asymmetric(7, 1))}});
     m.branches.push_back({{unit(at + ".branch7x7dbl_1", in, width, same(1)),
-                           unit(at + ".branch7x7dbl_2", width, width, oblong(7, 1)),
-                           unit(at + ".branch7x7dbl_3", width, width, oblong(1, 7)),
-                           unit(at + ".branch7x7dbl_4", width, width, oblong(7, 1)),
-                           unit(at + ".branch7x7dbl_5", width, 192, oblong(1, 7))}});
+                           unit(at + ".branch7x7dbl_2", width, width, asymmetric(7, 1)),
+                           unit(at + ".branch7x7dbl_3", width, width, asymmetric(1, 7)),
+                           unit(at + ".branch7x7dbl_4", width, width, asymmetric(7, 1)),
+                           unit(at + ".branch7x7dbl_5", width, 192, asymmetric(1, 7))}});
     m.projection = unit(at + ".branch_pool", in, 192, same(1));
     return m;
   }
@@ -135,10 +135,10 @@ class Inception final : public Network {
     Module m;
     m.branches.push_back(
         {{unit(at + ".branch3x3_1", in, 192, same(1)), unit(at + ".branch3x3_2", 192, 320, valid(3, 2))}});
-    m.branches.push_back(
-        {{unit(at + ".branch7x7x3_1", in, 192, same(1)), unit(at + ".branch7x7x3_2", 192, 192, oblong(1, 7)),
-          unit(at + ".branch7x7x3_3", 192, 192, oblong(7, 1)),
-          unit(at + ".branch7x7x3_4", 192, 192, valid(3, 2))}});
+    m.branches.push_back({{unit(at + ".branch7x7x3_1", in, 192, same(1)),
+                           unit(at + ".branch7x7x3_2", 192, 192, asymmetric(1, 7)),
+                           unit(at + ".branch7x7x3_3", 192, 192, asymmetric(7, 1)),
+                           unit(at + ".branch7x7x3_4", 192, 192, valid(3, 2))}});
     return m;
   }
 
@@ -147,12 +147,12 @@ class Inception final : public Network {
     m.tips.resize(3);
     m.branches.push_back({{unit(at + ".branch1x1", in, 320, same(1))}});
     m.branches.push_back({{unit(at + ".branch3x3_1", in, 384, same(1))}});
-    m.tips[1] = {unit(at + ".branch3x3_2a", 384, 384, oblong(1, 3)),
-                 unit(at + ".branch3x3_2b", 384, 384, oblong(3, 1))};
+    m.tips[1] = {unit(at + ".branch3x3_2a", 384, 384, asymmetric(1, 3)),
+                 unit(at + ".branch3x3_2b", 384, 384, asymmetric(3, 1))};
     m.branches.push_back(
         {{unit(at + ".branch3x3dbl_1", in, 448, same(1)), unit(at + ".branch3x3dbl_2", 448, 384, same(3))}});
-    m.tips[2] = {unit(at + ".branch3x3dbl_3a", 384, 384, oblong(1, 3)),
-                 unit(at + ".branch3x3dbl_3b", 384, 384, oblong(3, 1))};
+    m.tips[2] = {unit(at + ".branch3x3dbl_3a", 384, 384, asymmetric(1, 3)),
+                 unit(at + ".branch3x3dbl_3b", 384, 384, asymmetric(3, 1))};
     m.projection = unit(at + ".branch_pool", in, 192, same(1));
     return m;
   }

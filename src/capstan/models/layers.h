@@ -18,11 +18,11 @@ struct Kernel {
   std::int64_t groups = 1;
 };
 
-// same and oblong: padded so that stride 1 keeps an image's size. valid: without padding.
+// same and asymmetric: padded so that stride 1 keeps an image's size. valid: without padding.
 constexpr Kernel same(std::int64_t size, std::int64_t stride = 1) {
   return {{size, size}, stride, {size / 2, size / 2}};
 }
-constexpr Kernel oblong(std::int64_t height, std::int64_t width) {
+constexpr Kernel asymmetric(std::int64_t height, std::int64_t width) {
   return {{height, width}, 1, {height / 2, width / 2}};
 }
 constexpr Kernel valid(std::int64_t size, std::int64_t stride = 1) {

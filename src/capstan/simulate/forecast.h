@@ -15,7 +15,7 @@ struct Forecast {
   Prediction prediction;
   double efficiency = 0;
   Bottleneck bottleneck;
-  std::string relief;  // empty where nothing was tried
+  std::string relief;  // empty if nothing was tried
 };
 
 // "sync,async,ssp:3" taken apart and checked for so many workers. Throws UserError that names the strategy.

@@ -93,8 +93,8 @@ class Simulation {
         engine_(std::move(strategy), {}, [this] { return clock_; }),
         local_steps_(engine_.strategy().local_steps()),
         spelling_(engine_.strategy().spelling()) {
-    // Servers are alike and receive their parts of every push at the same time, so the one with the largest
-    // shard represents all.
+    // Servers are identical and receive their parts of every push at the same time, so the one with the
+    // largest shard represents all.
     for (const auto& range : placement::split(c_.elements, c_.servers))
       shard_bytes_ = std::max(shard_bytes_, static_cast<double>(range.size()) * sizeof(float));
     model_bytes_ = static_cast<double>(c_.elements) * sizeof(float);
@@ -219,7 +219,7 @@ class Simulation {
 
   void computed(std::uint32_t w) {
     auto& worker = workers_[w];
-    book_phase(worker, w);
+    account_phase(worker, w);
     if (cores_) cores_->end(w, now_);
     worker.phase = Phase::kSending;
     worker.since = now_;
@@ -232,7 +232,7 @@ class Simulation {
 
   void arrived(std::uint32_t w) {
     auto& worker = workers_[w];
-    book_phase(worker, w);
+    account_phase(worker, w);
     worker.phase = Phase::kWaiting;
     worker.since = now_;
     worker.clock += steps_;
@@ -245,7 +245,7 @@ class Simulation {
 
   void received(std::uint32_t w) {
     auto& worker = workers_[w];
-    book_phase(worker, w);
+    account_phase(worker, w);
     worker.version = worker.next_version;
     if (!std::exchange(worker.returns, false)) ++p_.rounds;
     compute(w);
@@ -258,7 +258,7 @@ class Simulation {
 
   void fails(std::uint32_t w) {
     auto& worker = workers_[w];
-    book_phase(worker, w);
+    account_phase(worker, w);
     if (cores_ && worker.phase == Phase::kComputing) cores_->end(w, now_);
     if (worker.phase == Phase::kComputing || worker.phase == Phase::kSending) ++p_.lost_rounds;
     ++p_.failures;
@@ -275,7 +275,7 @@ class Simulation {
 
   void back(std::uint32_t w) {
     auto& worker = workers_[w];
-    book_phase(worker, w);
+    account_phase(worker, w);
     worker.phase = Phase::kWaiting;
     worker.since = now_;
     worker.returns = true;
@@ -313,7 +313,7 @@ class Simulation {
   void carry_out(const strategy::Release& release) {
     auto& worker = workers_[release.worker.value];
     if (worker.phase == Phase::kDown) return;  // no process receives them
-    book_phase(worker, release.worker.value);
+    account_phase(worker, release.worker.value);
     worker.phase = Phase::kQueued;
     worker.since = now_;
     worker.next_version = release.version;
@@ -373,7 +373,7 @@ class Simulation {
   // Sends weights at `time`, which is not before any earlier delivery.
   void deliver(std::uint32_t w, double time) {
     auto& worker = workers_[w];
-    worker.phase = Phase::kReceiving;  // from its release; book_phase() separates the two
+    worker.phase = Phase::kReceiving;  // from its release; account_phase() separates the two
     worker.released = time;
     double there = time + c_.latency;
     if (!in_place_) {
@@ -385,40 +385,40 @@ class Simulation {
 
   // ---- accounting of time ----
 
-  void book(TimeCategory what, double spent) { p_.spent[static_cast<std::size_t>(what)] += spent; }
+  void account(TimeCategory what, double spent) { p_.spent[static_cast<std::size_t>(what)] += spent; }
 
   // Adds the worker's time since the begin of its phase.
-  void book_phase(const Worker& worker, std::uint32_t w) {
+  void account_phase(const Worker& worker, std::uint32_t w) {
     const double spent = now_ - worker.since;
-    const auto on_the_way = [&](double took, double bytes_seconds) {
+    const auto account_transfer = [&](double took, double bytes_seconds) {
       const double own = std::min(took, c_.latency + bytes_seconds);
-      book(TimeCategory::kOwnLink, own);
-      book(TimeCategory::kServerLink, took - own);
+      account(TimeCategory::kOwnLink, own);
+      account(TimeCategory::kServerLink, took - own);
     };
     switch (worker.phase) {
       case Phase::kComputing: {
         const double alone = cores_ ? std::min(spent, cores_->done(w, now_)) : spent;
-        book(TimeCategory::kCompute, alone);
-        return book(TimeCategory::kCores, spent - alone);
+        account(TimeCategory::kCompute, alone);
+        return account(TimeCategory::kCores, spent - alone);
       }
       case Phase::kSending:
-        return on_the_way(spent, own_seconds_);
+        return account_transfer(spent, own_seconds_);
       case Phase::kWaiting:
-        return book(TimeCategory::kOthers, spent);
+        return account(TimeCategory::kOthers, spent);
       case Phase::kQueued:
-        return book(TimeCategory::kUpdate, spent);
+        return account(TimeCategory::kUpdate, spent);
       case Phase::kReceiving: {
         const double queued = std::clamp(worker.released - worker.since, 0.0, spent);
-        book(TimeCategory::kUpdate, queued);
-        return on_the_way(spent - queued, in_place_ ? 0 : own_seconds_);
+        account(TimeCategory::kUpdate, queued);
+        return account_transfer(spent - queued, in_place_ ? 0 : own_seconds_);
       }
       case Phase::kDown:
-        return book(TimeCategory::kDown, spent);
+        return account(TimeCategory::kDown, spent);
     }
   }
 
   Prediction finish() {
-    for (std::uint32_t w = 0; w < c_.workers; ++w) book_phase(workers_[w], w);
+    for (std::uint32_t w = 0; w < c_.workers; ++w) account_phase(workers_[w], w);
     if (serving_) server_busy_ += now_ - serving_since_;
     p_.strategy = spelling_;
     p_.workers = c_.workers;

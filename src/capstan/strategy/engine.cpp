@@ -143,7 +143,7 @@ std::vector<Decision> Engine::tick() {
   return out;
 }
 
-// Makes one update or switches to the next strategy; false where neither is due.
+// Makes one update or switches to the next strategy; false if neither is due.
 bool Engine::apply_what_is_due(std::vector<Decision>& out) {
   deadline_.reset();
   if (exhausted()) return false;

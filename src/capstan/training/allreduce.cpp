@@ -16,54 +16,54 @@
 namespace capstan::training {
 namespace {
 
-constexpr auto kLook = std::chrono::milliseconds(100);
-// Timeouts: for the others to load their data and join, and for the connections between all of them.
-constexpr auto kComing = std::chrono::minutes(10);
-constexpr auto kMeeting = std::chrono::seconds(30);
+constexpr auto kPollInterval = std::chrono::milliseconds(100);
+// Timeouts for the others to load their data and join, and for the connections among all processes.
+constexpr auto kJoinTimeout = std::chrono::minutes(10);
+constexpr auto kConnectTimeout = std::chrono::seconds(30);
 // Rank 0 evaluates while the others wait for its next gradient, so this is long. A lost process is detected
 // by its connections and by its launcher.
 constexpr auto kStep = std::chrono::hours(24);
 
-constexpr auto kAllHere = "all are here";
+constexpr auto kAllJoined = "all joined";
 
-std::string here(std::uint32_t rank) {
-  return fmt::format("{} is here", rank);
+std::string joined_key(std::uint32_t rank) {
+  return fmt::format("rank {} joined", rank);
 }
 
 }  // namespace
 
 class AllreduceGroup::Gloo {
  public:
-  Gloo(const std::string& address, std::uint32_t rank, std::uint32_t workers, Look look)
-      : host_(client::parse_address(address).host), rank_(rank), workers_(workers), look_(std::move(look)) {
+  Gloo(const std::string& address, std::uint32_t rank, std::uint32_t workers, Poll poll)
+      : host_(client::parse_address(address).host), rank_(rank), workers_(workers), poll_(std::move(poll)) {
     c10d::TCPStoreOptions options;
     options.port = client::parse_address(address).port;
     options.isServer = rank == 0;
     options.waitWorkers = false;
-    options.timeout = kMeeting;
+    options.timeout = kConnectTimeout;
     store_ = guarded([&] { return c10::make_intrusive<c10d::TCPStore>(host_, options); });
   }
 
   std::string address() const { return fmt::format("{}:{}", host_, store_->getPort()); }
 
   // Gloo waits forever for a missing process, so it starts only after all have announced themselves.
-  void meet() {
+  void rendezvous() {
     if (rank_ == 0) {
       for (std::uint32_t other = 1; other < workers_;) {
-        if (guarded([&] { return store_->check({here(other)}); })) {
+        if (guarded([&] { return store_->check({joined_key(other)}); })) {
           ++other;
         } else {
-          look_();
-          std::this_thread::sleep_for(kLook);
+          poll_();
+          std::this_thread::sleep_for(kPollInterval);
         }
       }
     }
     group_ = guarded([&] {
       if (rank_ == 0) {
-        store_->set(kAllHere, std::vector<std::uint8_t>{1});
+        store_->set(kAllJoined, std::vector<std::uint8_t>{1});
       } else {
-        store_->set(here(rank_), std::vector<std::uint8_t>{1});
-        store_->wait({kAllHere}, kComing);
+        store_->set(joined_key(rank_), std::vector<std::uint8_t>{1});
+        store_->wait({kAllJoined}, kJoinTimeout);
       }
       auto options = c10d::ProcessGroupGloo::Options::create(kStep);
       options->devices.push_back(c10d::ProcessGroupGloo::createDeviceForHostname(host_));
@@ -76,11 +76,11 @@ class AllreduceGroup::Gloo {
     std::vector<at::Tensor> tensors = {
         at::from_blob(values.data(), {static_cast<std::int64_t>(values.size())}, at::kFloat)};
     const auto work = guarded([&] { return group_->allreduce(tensors); });
-    while (look_ && !work->isCompleted()) {
+    while (poll_ && !work->isCompleted()) {
       try {
-        work->wait(kLook);
+        work->wait(kPollInterval);
       } catch (const std::exception&) {  // not yet complete, or failed, which the last wait reports
-        if (!work->isCompleted()) look_();
+        if (!work->isCompleted()) poll_();
       }
     }
     guarded([&] { return work->wait(); });
@@ -101,7 +101,7 @@ class AllreduceGroup::Gloo {
 
   const std::string host_;
   const std::uint32_t rank_, workers_;
-  const Look look_;
+  const Poll poll_;
   c10::intrusive_ptr<c10d::TCPStore> store_;
   c10::intrusive_ptr<c10d::ProcessGroupGloo> group_;
 };
@@ -110,23 +110,23 @@ AllreduceGroup::AllreduceGroup(std::unique_ptr<Gloo> gloo) : gloo_(std::move(glo
 AllreduceGroup::~AllreduceGroup() = default;
 
 std::unique_ptr<AllreduceGroup> AllreduceGroup::open(const std::string& address, std::uint32_t workers,
-                                                     Look look) {
+                                                     Poll poll) {
   return std::unique_ptr<AllreduceGroup>(
-      new AllreduceGroup(std::make_unique<Gloo>(address, 0, workers, std::move(look))));
+      new AllreduceGroup(std::make_unique<Gloo>(address, 0, workers, std::move(poll))));
 }
 
 std::unique_ptr<AllreduceGroup> AllreduceGroup::join(const std::string& address, std::uint32_t rank,
                                                      std::uint32_t workers) {
   return std::unique_ptr<AllreduceGroup>(
-      new AllreduceGroup(std::make_unique<Gloo>(address, rank, workers, Look())));
+      new AllreduceGroup(std::make_unique<Gloo>(address, rank, workers, Poll())));
 }
 
 std::string AllreduceGroup::address() const {
   return gloo_->address();
 }
 
-void AllreduceGroup::meet() {
-  gloo_->meet();
+void AllreduceGroup::rendezvous() {
+  gloo_->rendezvous();
 }
 
 void AllreduceGroup::sum(std::span<float> values) {

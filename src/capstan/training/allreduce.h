@@ -13,11 +13,11 @@ namespace capstan::training {
 class AllreduceGroup {
  public:
   // Called every 100 ms while this process waits for the others; throws to give up.
-  using Look = std::function<void()>;
+  using Poll = std::function<void()>;
 
   // Opens the rendezvous at HOST:PORT (port 0: any) as rank 0. Gloo listens on every interface of the host
   // and does not check a token.
-  static std::unique_ptr<AllreduceGroup> open(const std::string& address, std::uint32_t workers, Look look);
+  static std::unique_ptr<AllreduceGroup> open(const std::string& address, std::uint32_t workers, Poll poll);
   // Joins the rendezvous of rank 0.
   static std::unique_ptr<AllreduceGroup> join(const std::string& address, std::uint32_t rank,
                                               std::uint32_t workers);
@@ -25,8 +25,8 @@ class AllreduceGroup {
 
   std::string address() const;  // for join()
   // Waits until all processes have joined; called once.
-  void meet();
-  // values[i] = Σ values[i] over all processes, with the same bits in each.
+  void rendezvous();
+  // values[i] = Σ values[i] over all processes, bitwise identical in each.
   void sum(std::span<float> values);
 
  private:

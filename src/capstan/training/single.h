@@ -98,8 +98,8 @@ struct SingleResult {
 
 // Trains in this process without a server: the reference for speed-up and correctness. With a group, the
 // processes sum their gradients, and each has its own optimizer. The samples, their order and the updates are
-// those of a sync job with the same global batch. The same options and number of threads give the same bits.
-// Throws UserError for a network that is unknown or does not fit the dataset.
+// those of a sync job with the same global batch. The same options and number of threads give bitwise
+// identical results. Throws UserError for a network that is unknown or does not fit the dataset.
 SingleResult train_single(const SingleOptions& options, const data::Dataset& dataset,
                           const SingleCallbacks& callbacks);
 

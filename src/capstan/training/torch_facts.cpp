@@ -16,7 +16,7 @@
 namespace capstan::training {
 namespace {
 
-// The file that a BLAS symbol comes from says whose BLAS it is.
+// The file that a BLAS symbol comes from identifies the BLAS library.
 std::string blas_library() {
   void* symbol = ::dlsym(RTLD_DEFAULT, "sgemm_");
   Dl_info info{};

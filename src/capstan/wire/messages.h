@@ -85,7 +85,7 @@ struct Tensor {
 
 // A worker's training data. The same for all workers of a job.
 struct DataSource {
-  std::uint64_t samples = 0;  // of the training set; 0 where gradients do not come from a dataset
+  std::uint64_t samples = 0;  // of the training set; 0 if gradients do not come from a dataset
   std::uint64_t seed = 0;
   std::uint64_t batch = 0;  // per worker
   friend bool operator==(const DataSource&, const DataSource&) = default;
