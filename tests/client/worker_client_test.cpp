@@ -1,4 +1,4 @@
-// A worker's client against servers that answer what a test tells them to.
+// A worker's client against servers that answer as a test specifies.
 
 #include "capstan/client/worker_client.h"
 
@@ -225,7 +225,7 @@ TEST_F(Worker, LearnsVersionsFromTheAnswers) {
   EXPECT_EQ(pushed->applied, Version{8});
 }
 
-// A server that starts late must not make the others believe that the worker is dead.
+// A server that starts late must not make the others declare the worker lost.
 TEST_F(Worker, SendsHeartbeatsToTheFirstServerWhileItWaitsForTheSecond) {
   auto& leader = serve("0", joins_with(joined(0, 32, 2)));
   serve("1", joins_with(joined(32, 64, 2, 1)));

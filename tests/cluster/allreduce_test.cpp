@@ -1,4 +1,4 @@
-// The strategy without a server, as a user meets it: real processes.
+// The strategy without servers, with real processes.
 
 #include <gmock/gmock.h>
 
@@ -15,7 +15,8 @@ nlohmann::json result_of(const Folder& folder, const std::string& name, const Fl
   return run.json();
 }
 
-// The same samples make the same updates: added up by a server, among the workers, or in one process.
+// The same samples make the same updates, whether gradients are summed by a server, by the workers, or in one
+// process.
 TEST(Allreduce, EndsWhereSyncAndOneProcessEnd) {
   const Folder folder;
   const Flags common = {"--epochs=4", "--lr=0.02", "--lr-schedule=cosine"};

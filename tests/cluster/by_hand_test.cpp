@@ -61,7 +61,7 @@ TEST_F(ByHand, ServerAndWorkersConnectOverEveryTransport) {
     EXPECT_EQ(b.exit_code(), 0) << b.errors();
     EXPECT_EQ(server.exit_code(), 0) << server.errors();
     EXPECT_EQ(server.json()["steps"], 2 * 23);
-    // Sync: both saw the same last weights, whatever carried them.
+    // Sync: both have the same last weights, over every transport.
     const auto weights = text_of(file("-a.safetensors"));
     EXPECT_GT(weights.size(), 431080u * 4);
     EXPECT_TRUE(weights == text_of(file("-b.safetensors"))) << transport;
@@ -309,7 +309,7 @@ int shell(const std::string& command) {
   return std::system((command + " >/dev/null 2>&1").c_str());
 }
 
-// Two network namespaces joined by a cable; gone with the object.
+// Two network namespaces joined by a virtual cable; removed with the object.
 class TwoHosts {
  public:
   TwoHosts() : a_("capstan-a-" + std::to_string(::getpid())), b_("capstan-b-" + std::to_string(::getpid())) {
@@ -334,7 +334,7 @@ class TwoHosts {
     shell("ip netns del " + b_);
   }
   bool made() const { return made_; }
-  // Lets no more than this through, in either direction.
+  // Limits the bandwidth in both directions.
   bool limit(const std::string& rate) const {
     const auto rule = " root tbf rate " + rate + " burst 32kb latency 400ms";
     return shell("tc -n " + a_ + " qdisc add dev ca" + cable_ + rule) == 0 &&
@@ -371,7 +371,7 @@ TEST_F(ByHand, ServerAndWorkersOnTwoHosts) {
   }
 }
 
-// A payload is longer under way than a silent member is waited for: four seconds here.
+// A payload takes four seconds here, longer than the silence limit of a member.
 TEST_F(ByHand, ASlowNetworkLosesNoWorker) {
   const TwoHosts hosts;
   if (!hosts.made() || !hosts.limit("3500kbit"))

@@ -29,7 +29,7 @@ inline std::string text_of(const fs::path& file) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-// An empty folder that goes with the test.
+// An empty folder that is removed with the test.
 class Folder {
  public:
   Folder() {
@@ -76,7 +76,7 @@ class Program {
     return await_errors([&](const std::string& errors) { return errors.find(text) != std::string::npos; },
                         timeout);
   }
-  // Waits until it is as `condition` says, or the program has ended.
+  // Waits until `condition` holds or the program has ended.
   bool await_errors(const std::function<bool(const std::string&)>& condition, double timeout = 60) {
     return await_files(
         errors_, [&] { return condition(errors()); }, child_.pid(), from_seconds(timeout));
@@ -112,7 +112,7 @@ class Program {
 
 using Flags = std::vector<std::string>;
 
-// A run that says little, with one thread for each worker.
+// A run with little output, with one thread for each worker.
 inline Flags quiet_train(const fs::path& run, const Flags& more) {
   Flags arguments = {"train", "--json", "--train-dir=" + run.string(), "--log-interval=60", "--threads=1"};
   arguments.insert(arguments.end(), more.begin(), more.end());
@@ -129,7 +129,7 @@ inline fs::path token_file(const Folder& folder, const std::string& token = kTok
   return path;
 }
 
-// "listening on HOST:PORT" of a server with --json; empty where it did not come.
+// "listening on HOST:PORT" of a server with --json; empty if it was not printed.
 inline std::string address_of(Program& server) {
   const std::string ready = "listening on ";
   if (!server.said(ready, 30)) return {};

@@ -1,4 +1,4 @@
-// Strategies as a user meets them: real processes, a real network.
+// Strategies with real processes and a real network.
 
 #include <algorithm>
 #include <cstring>
@@ -67,7 +67,7 @@ TEST(Strategies, AreEstimatedWithoutRunning) {
   }
 }
 
-// One round is longer than anybody waits here.
+// One round takes longer than this test waits.
 TEST(Strategies, WithManyLocalStepsShowTheirProgressAndCanBeInterrupted) {
   const Folder folder;
   Program run(folder, {"train", "--json", "--train-dir=" + (folder / "run").string(), "--log-interval=0.2",

@@ -131,7 +131,7 @@ struct Wrong {
 
 TEST(Train, WrongInputIsOneLineThatSaysWhatWouldBeRight) {
   const Folder folder;
-  // One of each way to be wrong; units test what else is.
+  // One of each kind of error; unit tests cover the others.
   const std::vector<Wrong> cases = {
       {{"--batchsize=3"}, "--batch-size"},   {{"--network=lenett"}, "lenet"},
       {{"--rank=0"}, "--world-size"},        {{"--world-size=3"}, "--rank"},
@@ -164,9 +164,9 @@ TEST(Train, BeginsWithGivenWeights) {
   }
 }
 
-// ---- processes that die ----
+// ---- processes that end ----
 
-class Death : public ::testing::Test {
+class Termination : public ::testing::Test {
  protected:
   // A job that is under way: the first epoch has been evaluated.
   void start(std::vector<std::string> more = {}) {
@@ -183,7 +183,7 @@ class Death : public ::testing::Test {
   std::vector<pid_t> workers_, servers_;
 };
 
-TEST_F(Death, OfAWorkerLeavesTheOthersTraining) {
+TEST_F(Termination, OfAWorkerLeavesTheOthersTraining) {
   for (const int signal : {SIGKILL, SIGSTOP}) {
     fs::remove_all(folder_ / "run");
     start();
@@ -197,7 +197,7 @@ TEST_F(Death, OfAWorkerLeavesTheOthersTraining) {
   }
 }
 
-TEST_F(Death, OfAWorkerWithTwoServersLeavesTheOthersTraining) {
+TEST_F(Termination, OfAWorkerWithTwoServersLeavesTheOthersTraining) {
   start({"--servers=2", "--workers=3"});
   ASSERT_EQ(servers_.size(), 2u);
   ::kill(workers_[0], SIGKILL);
@@ -206,7 +206,7 @@ TEST_F(Death, OfAWorkerWithTwoServersLeavesTheOthersTraining) {
   EXPECT_TRUE(all_ended(workers_) && all_ended(servers_));
 }
 
-TEST_F(Death, OfAServerEndsTheJobWithCode3) {
+TEST_F(Termination, OfAServerEndsTheJobWithCode3) {
   for (const int signal : {SIGKILL, SIGSTOP}) {
     for (std::size_t server : {0u, 1u}) {
       fs::remove_all(folder_ / "run");
@@ -220,20 +220,20 @@ TEST_F(Death, OfAServerEndsTheJobWithCode3) {
   }
 }
 
-TEST_F(Death, OfAllWorkersEndsTheJobWithCode3) {
+TEST_F(Termination, OfAllWorkersEndsTheJobWithCode3) {
   start();
   for (const auto pid : workers_) ::kill(pid, SIGKILL);
   EXPECT_EQ(run_->exit_code(), 3) << run_->errors();
   EXPECT_TRUE(all_ended(servers_));
 }
 
-TEST_F(Death, OfTheLauncherTakesEverybodyAlong) {
+TEST_F(Termination, OfTheLauncherEndsAllProcesses) {
   start();
   run_->child().signal(SIGKILL);
   EXPECT_TRUE(all_ended(workers_) && all_ended(servers_));
 }
 
-TEST_F(Death, ByInterruptKeepsTheWeights) {
+TEST_F(Termination, ByInterruptKeepsTheWeights) {
   start();
   run_->child().signal(SIGINT);
   EXPECT_EQ(run_->exit_code(), 130) << run_->errors();
@@ -243,7 +243,7 @@ TEST_F(Death, ByInterruptKeepsTheWeights) {
   EXPECT_TRUE(all_ended(workers_) && all_ended(servers_));
 }
 
-TEST_F(Death, ByAClosedTerminalKeepsTheWeights) {
+TEST_F(Termination, ByAClosedTerminalKeepsTheWeights) {
   start();
   run_->child().signal(SIGHUP);
   EXPECT_EQ(run_->exit_code(), 130) << run_->errors();
@@ -258,13 +258,13 @@ TEST(Train, AClosedTerminalDoesNotEndWhatIgnoresIt) {
   ASSERT_TRUE(run.said("epoch 1 ")) << run.errors();
   run.child().signal(SIGHUP);
   ASSERT_TRUE(run.said("epoch 3 ")) << run.errors();
-  ASSERT_FALSE(run.child().poll()) << "it runs on after the signal";
+  ASSERT_FALSE(run.child().poll()) << "it continues after the signal";
   run.child().signal(SIGINT);
   EXPECT_EQ(run.exit_code(), 130) << run.errors();
 }
 
-// A launcher that is stopped for a while finds its job as it left it, or done.
-TEST_F(Death, IsNotWhatAPauseOfTheLauncherMeans) {
+// After a pause of the launcher its job continues, or has finished.
+TEST_F(Termination, IsNotCausedByAPauseOfTheLauncher) {
   start({"--max-steps=300"});
   run_->child().signal(SIGSTOP);
   std::this_thread::sleep_for(std::chrono::seconds(5));

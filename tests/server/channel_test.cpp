@@ -14,7 +14,7 @@ namespace {
 using namespace std::chrono_literals;
 using ::testing::HasSubstr;
 
-// Records what a channel says.
+// Records the events of a channel.
 class Recorder final : public Channel::Events {
  public:
   int trusted = 0;

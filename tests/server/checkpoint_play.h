@@ -25,7 +25,7 @@ inline client::WorkerPart usual_part() {
   return {FlatLayout({{"bn.running_mean", {3}}}), {640, 5, 32}};
 }
 
-// A worker's buffers after so many updates.
+// A worker's buffers after this many updates.
 inline float statistic(std::uint32_t rank, std::uint64_t version) {
   return static_cast<float>(100 * (rank + 1)) + static_cast<float>(version);
 }
@@ -89,7 +89,7 @@ inline std::vector<CheckpointHistory> run_workers_to(
   return histories;
 }
 
-// SGD with momentum in double: what weights and momentum are after so many updates.
+// SGD with momentum in double: weights and momentum after this many updates.
 struct Arithmetic {
   std::vector<double> weights, momentum;
 };

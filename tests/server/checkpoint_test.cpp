@@ -37,12 +37,12 @@ INSTANTIATE_TEST_SUITE_P(Jobs, Saving,
                            return param.param.strategy + std::to_string(param.param.servers);
                          });
 
-// Waits with the workers of a job until something is true of its servers: they write at low priority.
+// Delays the workers of a job until a condition holds for its servers, which write at low priority.
 class Watch {
  public:
   explicit Watch(LoopbackCluster& cluster)
       : observer_(client::Observer::join(cluster.link_options(), cluster.connector())) {}
-  // The last report; of any thread.
+  // The last report; from any thread.
   wire::StatusReport until(const std::function<bool(const wire::StatusReport&)>& condition) {
     const std::lock_guard lock(mutex_);
     wire::StatusReport last;
@@ -88,7 +88,7 @@ TEST_P(Saving, HoldsWhatPlainArithmeticHasAtItsVersionWhileTrainingContinues) {
     const auto s = saved(entry.folder);
     EXPECT_EQ(s.manifest.version, entry.version);
     expect_is_arithmetic(s, c.workers);
-    // The very bits that the workers had.
+    // Bitwise identical to the workers' weights.
     EXPECT_EQ(without_gaps(histories[0].seen.at(version)), s.weights);
     EXPECT_EQ(s.manifest.strategy, c.strategy);
     EXPECT_EQ(s.manifest.optimizer, "sgd");
@@ -223,7 +223,7 @@ TEST(ResumingFrom, AServerWhosePartIsDamagedEndsTheJob) {
   EXPECT_EQ(resumed.outcome(0), Server::Outcome::kFollowerLost);
 }
 
-// ---- what goes wrong ----
+// ---- failures ----
 
 TEST(SavingFails, WhereTheFolderIsAFileAndTrainingContinues) {
   for (const std::uint32_t servers : {1u, 2u}) {
@@ -240,7 +240,7 @@ TEST(SavingFails, WhereTheFolderIsAFileAndTrainingContinues) {
   }
 }
 
-// At the second server only: something is where its file should be.
+// On the second server only: another file has the name of its part.
 TEST(SavingFails, AtOneServerAndTheNextSucceeds) {
   const TemporaryFolder run;
   LoopbackCluster cluster(true, saving(job(2, 2, "sync"), run.path(), 5));
@@ -277,7 +277,7 @@ TEST(Losing, AllWorkersLeavesACheckpoint) {
   }
 }
 
-// The data's segment counts no more steps of the lost worker, and those of the other.
+// The data segment keeps the steps of the lost worker, and continues to count those of the other.
 TEST(Losing, OneWorkerShowsInTheWayThroughTheData) {
   const TemporaryFolder run;
   auto options = saving(job(2, 1, "sync"), run.path());

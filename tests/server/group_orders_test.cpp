@@ -1,4 +1,4 @@
-// A follower whose leader gives orders that make no sense: it says so, and ends.
+// A follower whose leader gives invalid orders: it reports an error and ends.
 
 #include <sstream>
 
@@ -16,7 +16,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// Takes the follower in, then gives it one order. Owned by the test's loop.
+// Accepts the follower, then gives it one order. Owned by the test's loop.
 class OneOrder final : public cluster::Channel::Events {
  public:
   OneOrder(transport::loopback::Network& network, transport::EventLoop& loop, const cluster::Token& token,
@@ -39,7 +39,7 @@ class OneOrder final : public cluster::Channel::Events {
     joined.strategy = "default=sync,fc*=async";
     channel.send(joined);
     channel.send(order_);
-    channel.send(wire::StopRequest{"finished"});  // what a follower obeys, it obeys in turn
+    channel.send(wire::StopRequest{"finished"});  // orders are executed in sequence
   }
   void on_end(cluster::Channel&, Status) override {}
 
@@ -48,7 +48,7 @@ class OneOrder final : public cluster::Channel::Events {
   std::unique_ptr<transport::Listener> listener_;
 };
 
-// What a follower says of its leader after one order; empty where it continues to the end of the job.
+// The error that a follower reports after one order; empty if it continues to the end of the job.
 std::string complaint(const wire::Message& order) {
   transport::EventLoop loop;
   transport::loopback::Network network(false);

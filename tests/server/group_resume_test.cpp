@@ -17,7 +17,7 @@ using testing::RawPeer;
 using testing::TemporaryFolder;
 using namespace testing::play;
 
-// A worker, spoken by hand. All push the same gradient, so that their order does not matter.
+// A worker that the test drives. All push the same gradient, so that their order does not matter.
 class RawWorker {
  public:
   RawWorker(LoopbackCluster& cluster, std::uint32_t rank, std::uint64_t incarnation)
@@ -66,8 +66,8 @@ struct Reference {
 
 constexpr const char* kGroups = "default=async,b=batch:2";
 
-// Two workers push twice and once; the push that group b still waits with is not part of it when the
-// checkpoint is written.
+// Two workers push twice and once; the push that is still buffered by group b is not part of its weights
+// when the checkpoint is written.
 Reference begun(const std::filesystem::path& run) {
   LoopbackCluster cluster(false, saving(patient(2, 1, kGroups), run, 3));
   RawWorker first(cluster, 0, 42), second(cluster, 1, 43);
@@ -104,7 +104,7 @@ TEST(ResumedGroups, HaveTheVersionsAndMarksTheyHad) {
             (std::vector<HighWaterMark>{
                 {{0}, {42}, {2}, 0}, {{0}, {42}, {1}, 1}, {{1}, {43}, {1}, 0}, {{1}, {43}, {1}, 1}}));
 
-  // It never heard an answer: the push comes again, for group b alone, and is answered with the other's.
+  // It received no answer: the push is repeated, for group b only, and answered together with the other's.
   auto options = resuming(saving(patient(2, 1, kGroups), run.path()), folder);
   LoopbackCluster resumed(false, options);
   RawWorker first(resumed, 0, 42), second(resumed, 1, 43);
@@ -155,7 +155,7 @@ TEST(ResumedGroups, AsOthersBeginWithTheJobsVersion) {
   }
 }
 
-// Workers and servers of the usual kind, on two servers: the same as if it had never stopped.
+// With the usual workers and two servers, the result equals that of an uninterrupted job.
 TEST(ResumedGroups, OnTwoServersAreAsIfTheyHadNeverStopped) {
   for (const bool shared : {true, false}) {
     const TemporaryFolder run;

@@ -1,5 +1,5 @@
-// Groups of tensors, played with real servers and clients, against a few lines of plain arithmetic: what each
-// group does to its own tensors, with momentum and with Adam.
+// Groups of tensors with real servers and clients, against a few lines of plain arithmetic: how each group
+// updates its tensors, with momentum and with Adam.
 
 #include <algorithm>
 #include <cmath>
@@ -20,7 +20,7 @@ using ::testing::HasSubstr;
 
 constexpr std::uint64_t kWarmup = 5;  // so that it matters whose version the learning rate follows
 
-// Two servers cut it in the middle of b.weight; both groups lie on both.
+// Split between two servers in the middle of b.weight; both groups are on both servers.
 FlatLayout four_tensors() {
   return FlatLayout({{"a.weight", {40, 30}}, {"a.bias", {30}}, {"b.weight", {50, 20}}, {"b.bias", {7}}});
 }
@@ -75,7 +75,7 @@ class Worker {
   std::atomic<std::uint64_t> step_ = 0;
 };
 
-// Weights with optimizer state, of which each group makes updates of its own.
+// Weights with optimizer state; each group makes its own updates.
 class Arithmetic {
  public:
   Arithmetic(bool adam, bool (*is_in_group)(const std::string&)) : adam_(adam) {
@@ -205,7 +205,7 @@ TEST_P(GroupRules, SyncWithAnAsynchronousGroup) {
   Arithmetic a(adam_, is_weight);
   for (std::uint32_t round = 0; round < 8; ++round) {
     push_in_turn(order(round));
-    const auto read = a.w;  // all went on with the same weights
+    const auto read = a.w;  // all continued with the same weights
     std::vector<Vector> gradients;
     for (const auto w : order(round)) {
       gradients.push_back(gradient(read, w, round));
@@ -292,7 +292,7 @@ TEST_P(GroupRules, GroupsThatAllParkAll) {
   expect(a);
 }
 
-// A server that was started by hand learns the tensors' names from the first worker.
+// A server that the user starts receives the tensors' names from the first worker.
 TEST(GroupsOfAServer, WithoutTensorsRefuseTheWorkerAndWaitForABetterOne) {
   server::ServerOptions options;
   options.job.strategy = "default=sync,fc*=async";

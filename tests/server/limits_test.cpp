@@ -1,4 +1,4 @@
-// Where a job ends, and what an observer sees of it.
+// When a job ends, and what an observer reports about it.
 
 #include <gtest/gtest.h>
 
@@ -91,15 +91,15 @@ TEST_P(Limits, ThePushesOfAStatusAddUp) {
   for (const auto& history : histories) {
     std::uint64_t all = 0;
     for (std::uint64_t step = 0; step < 12; ++step) {
-      const auto told = step_report(history.rank, step);
-      all += told.samples;
+      const auto pushed = step_report(history.rank, step);
+      all += pushed.samples;
       const auto version = history.applied.at(step);
       dropped += version == 0;
       if (version == 0) continue;
-      samples += told.samples;
+      samples += pushed.samples;
       if (version + kWindow <= report.version.value) continue;
-      in_window += told.samples;
-      weighted_losses += static_cast<double>(told.loss) * told.samples;
+      in_window += pushed.samples;
+      weighted_losses += static_cast<double>(pushed.loss) * pushed.samples;
     }
     EXPECT_EQ(report.workers[history.rank].steps.value, 12u);
     EXPECT_EQ(report.workers[history.rank].samples, all);

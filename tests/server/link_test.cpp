@@ -1,4 +1,4 @@
-// A member's link to a server: connecting, joining, waiting for a server that starts, coming back.
+// A member's link to a server: connecting, joining, waiting for a server that starts, reconnecting.
 
 #include "capstan/cluster/link.h"
 
@@ -15,7 +15,7 @@ namespace {
 using namespace std::chrono_literals;
 using ::testing::HasSubstr;
 
-// Takes everybody in.
+// Accepts every client.
 class WillingServer final : public Channel::Events {
  public:
   WillingServer(transport::loopback::Network& network, transport::EventLoop& loop, const Token& token)
@@ -195,7 +195,7 @@ TEST_F(LinkTest, ASilentServerIsLostUnlessThisProcessWasPaused) {
   open();
   time_.jump(4s);
   link_->beat(false);
-  EXPECT_FALSE(lost_) << "no server could be heard";
+  EXPECT_FALSE(lost_) << "no server's messages could be read";
   link_->beat(true);
   ASSERT_TRUE(lost_);
   EXPECT_EQ(lost_->message(), "no heartbeat for 4.0 s");

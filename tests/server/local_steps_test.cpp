@@ -1,4 +1,4 @@
-// Workers that take many local steps: what they report in between, and when they learn that the job stops.
+// Workers with many local steps: their progress reports, and when they are notified that the job stops.
 
 #include <gtest/gtest.h>
 
@@ -63,7 +63,7 @@ TEST_F(LocalSteps, EndWhenTheJobIsStopped) {
   EXPECT_TRUE(eventually([&] { return worker_->asked_to_stop(); }));
 }
 
-// A worker that pushes gradients learns it with the answer to the next.
+// A worker that pushes gradients gets the stop with the answer to its next push.
 TEST_F(LocalSteps, AreNotThoseOfGradients) {
   begin("sync");
   observer_->stop("interrupted");

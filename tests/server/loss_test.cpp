@@ -105,7 +105,7 @@ TEST_P(Loss, OfAServerEndsTheWorkersWithAReason) {
       EXPECT_GE(history.applied.size(), 2u);
       EXPECT_THAT(history.failure.message(), ::testing::StartsWith(reason));
     }
-    if (killed > 0) {  // whichever the leader sees first: the follower gone, or the workers that gave up
+    if (killed > 0) {  // whichever the leader detects first: the lost follower, or the workers that gave up
       EXPECT_THAT(cluster.outcome(),
                   ::testing::AnyOf(Server::Outcome::kFollowerLost, Server::Outcome::kAllWorkersLost));
     } else if (GetParam().servers > 1) {
@@ -114,7 +114,7 @@ TEST_P(Loss, OfAServerEndsTheWorkersWithAReason) {
   }
 }
 
-// A worker takes the place of a lost one and gets the weights as they are.
+// A worker takes the rank of a lost one and gets the current weights.
 TEST_P(Loss, LeavesAPlaceForALateWorker) {
   LoopbackCluster cluster(GetParam().share_memory, impatient(GetParam(), 2));
   auto observer = client::Observer::join(cluster.link_options(), cluster.connector());

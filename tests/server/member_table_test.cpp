@@ -1,4 +1,4 @@
-// Which members are connected, broken or given up: on a clock of the test's own.
+// Which members are connected, broken or lost, with a fake clock.
 
 #include "capstan/server/member_table.h"
 
@@ -18,7 +18,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using wire::Member;
 
-// A client that says what the test tells it to.
+// A client that sends what the test specifies.
 class Client final : public cluster::Channel::Events {
  public:
   Client(std::unique_ptr<transport::Connection> connection, const cluster::Token& token)
@@ -75,7 +75,7 @@ class Members : public ::testing::Test, private MemberTable::Events {
   std::unique_ptr<transport::Connection> connection() {
     return std::move(*network_->connect(time_.loop(), "server"));
   }
-  // A trusted client; it joins where it is given a rank.
+  // A trusted client; it joins if it is given a rank.
   Client& connect(std::optional<std::uint32_t> rank = {}, std::uint64_t incarnation = 1,
                   wire::Role role = wire::Role::kWorker) {
     auto& client = *clients_.emplace_back(std::make_unique<Client>(connection(), options_.token));
@@ -213,7 +213,7 @@ TEST_F(Members, ABrokenConnectionMayComeBackForASecond) {
   EXPECT_TRUE(lost_.empty());
   back.channel.close();
   time_.pass(1200ms);
-  EXPECT_THAT(lost_, ElementsAre("worker 0 #1")) << "told once";
+  EXPECT_THAT(lost_, ElementsAre("worker 0 #1")) << "reported once";
   time_.pass(1s);
   EXPECT_EQ(lost_.size(), 1u);
 }

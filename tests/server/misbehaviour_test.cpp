@@ -1,4 +1,4 @@
-// A worker that breaks the rules ends its own part of the job and nothing else.
+// A worker that violates the protocol is lost; nothing else is affected.
 
 #include <gtest/gtest.h>
 

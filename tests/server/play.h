@@ -9,7 +9,7 @@
 
 #include "support/loopback_cluster.h"
 
-// A small model, workers that push known gradients, and plain arithmetic that says what must come out.
+// A small model, workers that push known gradients, and plain arithmetic for the expected result.
 namespace capstan::testing::play {
 
 inline FlatLayout small_layout() {
@@ -22,12 +22,12 @@ inline std::vector<float> initial_weights(const FlatLayout& layout) {
   return w;
 }
 
-// A worker's gradient at a step: any function of rank, step and place that tells them apart.
+// A worker's gradient at a step: a function that differs for each rank, step and element.
 inline float gradient(std::uint32_t rank, std::uint64_t step, std::size_t i) {
   return 0.001f * static_cast<float>((rank + 1) * (i % 13 + 1)) - 0.0005f * static_cast<float>(step % 5);
 }
 
-// What it tells with it: other samples and another loss in each step.
+// Its report: different samples and a different loss in each step.
 inline client::StepReport step_report(std::uint32_t rank, std::uint64_t step) {
   return {.samples = 8 + 4 * rank + static_cast<std::uint32_t>(step % 3),
           .loss = 4.0f / static_cast<float>(step + 1) + 0.5f * static_cast<float>(rank),
@@ -43,11 +43,11 @@ inline server::ServerOptions job(std::uint32_t workers, std::uint32_t servers, c
   options.optimizer.momentum = 0.9;
   options.members.silence = kTestTimeout;  // a thread that is starved for a while is not lost
   options.threads = 2;
-  options.inline_elements = 0;  // small as the model is, updates run on the pool
+  options.inline_elements = 0;  // updates run on the pool, although the model is small
   return options;
 }
 
-// What a worker pushed and what came back.
+// A worker's pushes and the answers to them.
 struct WorkerHistory {
   std::uint32_t rank = 0;
   std::uint64_t first_version = 0;  // of the weights that it began with
@@ -105,7 +105,7 @@ inline WorkerHistory run_worker(LoopbackCluster& cluster, client::Connector conn
   return history;
 }
 
-// All workers at once, each with a connector of its own.
+// All workers at the same time, each with its own connector.
 template <class Connectors>
 std::vector<WorkerHistory> run_workers(LoopbackCluster& cluster, std::uint32_t workers, std::uint64_t steps,
                                        Connectors connectors, std::optional<Duration> reconnect = {}) {
@@ -197,7 +197,7 @@ inline std::vector<double> reference(std::uint32_t workers, std::uint64_t steps)
   return replay(histories);
 }
 
-// The weights that an observer asked for, once they are there; none after kTestTimeout.
+// The weights that an observer requested, once they have arrived; none after kTestTimeout.
 inline std::optional<client::Observer::Snapshot> await_weights(client::Observer& observer) {
   const auto give_up = SteadyClock::now() + kTestTimeout;
   auto snapshot = observer.take_weights();

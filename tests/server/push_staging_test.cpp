@@ -1,4 +1,4 @@
-// Exactly once, on one server: which pushes are new, repeated or illegal.
+// Exactly-once pushes on one server: which pushes are new, repeated or invalid.
 
 #include "capstan/server/push_staging.h"
 
@@ -51,7 +51,7 @@ TEST_F(Staging, TakesPushesInTurn) {
 TEST_F(Staging, IsFreeOnceEveryGroupHasHadThePush) {
   ASSERT_TRUE(staging_.stage(kWorker, push(1), kBytes));
   staging_.settle(kWorker, {1}, 0);
-  EXPECT_FALSE(staging_.held(kWorker, {1}, 0)) << "the first group has had it";
+  EXPECT_FALSE(staging_.held(kWorker, {1}, 0)) << "the first group has processed it";
   EXPECT_TRUE(staging_.held(kWorker, {1}, 1));
   EXPECT_THAT(error(push(2)), HasSubstr("before the previous one was answered"));
   staging_.settle(kWorker, {1}, 1);
@@ -61,8 +61,9 @@ TEST_F(Staging, IsFreeOnceEveryGroupHasHadThePush) {
 TEST_F(Staging, ARepeatedPushIsAnnouncedOncePerConnection) {
   ASSERT_TRUE(*staging_.stage(kWorker, push(1), kBytes));
   EXPECT_FALSE(*staging_.stage(kWorker, push(1), kBytes));
-  EXPECT_EQ(staging_.place(kWorker, push(1), kBytes).action, Action::kDiscard) << "its gradient is here";
-  EXPECT_FALSE(staging_.join(kWorker, {7})) << "the same process, back after a break";
+  EXPECT_EQ(staging_.place(kWorker, push(1), kBytes).action, Action::kDiscard)
+      << "its gradient has been received";
+  EXPECT_FALSE(staging_.join(kWorker, {7})) << "the same process, after a reconnect";
   EXPECT_TRUE(*staging_.stage(kWorker, push(1), kBytes));
   EXPECT_FALSE(*staging_.stage(kWorker, push(1), kBytes));
 }
@@ -91,7 +92,7 @@ TEST_F(Staging, ANewProcessBeginsAnew) {
   EXPECT_FALSE(staging_.held(kWorker, {1}, 0));
   EXPECT_TRUE(*staging_.stage(kWorker, push(1, 9), kBytes));
   staging_.forget(kWorker, {7});
-  EXPECT_TRUE(staging_.held(kWorker, {1}, 0)) << "late news of the process before";
+  EXPECT_TRUE(staging_.held(kWorker, {1}, 0)) << "a late message about the previous process";
   staging_.forget(kWorker, {9});
   EXPECT_FALSE(staging_.arena(kWorker));
 }

@@ -13,7 +13,7 @@
 
 namespace capstan::testing {
 
-// A client that sends exactly what a test tells it to, and nothing by itself: no heartbeats. Its waits end
+// A client that sends exactly what a test specifies and nothing else: no heartbeats. Its waits end
 // after kTestTimeout; on a cluster with a clock of its own, when nothing more happens. Not thread-safe.
 class RawPeer final : private transport::Handler {
  public:
@@ -37,13 +37,13 @@ class RawPeer final : private transport::Handler {
   void send(const wire::Message& message, const transport::Segment& segment) {
     connection_->send(frame(wire::encode(message)), segment);
   }
-  // Whatever it is, in the place of the next message.
+  // Any bytes, in place of the next message.
   void send_bytes(const std::vector<std::byte>& bytes) { connection_->send(frame(bytes)); }
   void send_frame(const std::vector<std::byte>& whole) { connection_->send(whole); }
   void skip() { ++sent_; }    // as if a message had got lost
   void repeat() { --sent_; }  // the next message takes the place of the last
 
-  // The next message of this type; others are thrown away. None where the connection ends first.
+  // The next message of this type; others are discarded. None if the connection ends first.
   template <class T>
   std::optional<T> next() {
     if (time_) time_->settle();
@@ -59,7 +59,7 @@ class RawPeer final : private transport::Handler {
     } while (SteadyClock::now() < give_up);
     return {};
   }
-  // Waits for the end of the connection; the reason the server gave, or what the transport says.
+  // Waits for the end of the connection; the reason from the server or from the transport.
   std::optional<std::string> wait_closed() {
     if (const auto refused = next<wire::Refused>()) return refused->reason;
     if (!closed_) return {};

@@ -3,14 +3,14 @@
 #include "server/play.h"
 #include "server/raw_peer.h"
 
-// A worker of the small model in play.h, spoken by hand.
+// A worker of the small model in play.h that the test drives.
 namespace capstan::testing::play {
 
 inline wire::Join worker_join(std::optional<std::uint32_t> rank, std::uint64_t incarnation = 1) {
   return {wire::Role::kWorker, rank, {incarnation}, wire::to_wire(small_layout())};
 }
 
-// A broken connection is given up soon.
+// A broken connection is given up after a short time.
 inline server::ServerOptions patient(std::uint32_t workers, std::uint32_t servers = 1,
                                      const std::string& strategy = "sync") {
   auto options = job(workers, servers, strategy);
@@ -18,7 +18,7 @@ inline server::ServerOptions patient(std::uint32_t workers, std::uint32_t server
   return options;
 }
 
-// A raw worker that is asked for the weights and brings them.
+// A raw worker that is asked for the weights and sends them.
 inline void begin_job(RawPeer& peer) {
   peer.send(wire::Pull{});
   EXPECT_TRUE(peer.next<wire::SendWeights>());
@@ -51,7 +51,7 @@ class ManualWorker {
   }
 
   RawPeer& at(std::size_t server) { return *peers_[server]; }
-  // True where the servers ask it for the initial weights.
+  // True if the servers ask it for the initial weights.
   bool pull() {
     at(0).send(wire::Pull{});
     return at(0).next<wire::SendWeights>().has_value();
@@ -61,7 +61,7 @@ class ManualWorker {
     for (std::size_t s = 0; s < peers_.size(); ++s) at(s).send(wire::Initialize{}, part(w, s));
     cluster_.time().settle();
   }
-  // The gradient of play.h at this step; the answer, where there is one yet.
+  // The gradient of play.h at this step; the answer, if there is one yet.
   std::optional<wire::Weights> push(std::uint64_t step) {
     std::vector<float> g(small_layout().size());
     for (std::size_t i = 0; i < g.size(); ++i) g[i] = gradient(rank_, step, i);

@@ -1,5 +1,5 @@
-// Bad networks: connections that break and come back, messages that come late or twice. Every push still
-// counts exactly once.
+// Unreliable networks: connections that break and are restored, messages that are delayed or duplicated.
+// Every push still counts exactly once.
 
 #include <gtest/gtest.h>
 
@@ -18,7 +18,7 @@ using transport::faulty::Faults;
 using namespace testing::play;
 
 constexpr std::uint64_t kSteps = 8;
-constexpr auto kReconnect = std::chrono::seconds(20);  // also where a thread is starved for a while
+constexpr auto kReconnect = std::chrono::seconds(20);  // even if a thread is starved for a while
 
 server::ServerOptions reconnecting(std::uint32_t workers, std::uint32_t servers,
                                    const std::string& strategy) {
@@ -33,8 +33,8 @@ Count new_count() {
 }
 
 // A connection to each of these servers is cut once, after so many messages; `count` counts those after which
-// the client connected again. One that
-// ends before, because the server is still starting, does not count.
+// the client reconnected. A connection that ends earlier, because the server is still starting, does not
+// count.
 client::Connector cut_connector(LoopbackCluster& cluster, std::map<std::string, std::uint64_t> cuts,
                                 const Count& count) {
   return [&cluster, cuts, count, mine = std::map<std::string, Count>()](
@@ -122,7 +122,7 @@ TEST(Reconnect, WithTwoServersEitherMayBeCut) {
   }
 }
 
-// The connection breaks while the worker computes, and the network is away when it pushes.
+// The connection breaks while the worker computes, and the network is down when it pushes.
 TEST(Reconnect, APushDuringTheBreakWaitsForTheNetwork) {
   LoopbackCluster cluster(false, reconnecting(1, 1, "sync"));
   auto options = cluster.worker_options(0);
@@ -169,7 +169,7 @@ TEST(Reconnect, APushDuringTheBreakWaitsForTheNetwork) {
   expect_near(cluster.weights(), reference(1, kSteps));
 }
 
-// A worker comes back before the server has noticed that it was away.
+// A worker reconnects before the server has detected the broken connection.
 TEST(Reconnect, TheNewConnectionTakesOverFromTheOld) {
   LoopbackCluster cluster(false, reconnecting(1, 1, "async"));
   const wire::Join join{wire::Role::kWorker, 0u, {5}, wire::to_wire(small_layout())};
@@ -222,7 +222,7 @@ TEST(Reconnect, APushSentAgainCountsOnceAndIsAnsweredOnAPull) {
   EXPECT_EQ(cluster.report().version.value, 1u);
 }
 
-// A worker that was given up and comes back as if nothing had happened: its engine no longer knows it.
+// A lost worker reconnects and continues to push: the engine no longer has it.
 TEST(Reconnect, AWorkerThatWasGivenUpIsNotAdmittedAgain) {
   auto options = job(2, 1, "async");
   options.members.reconnect = 1s;
@@ -254,7 +254,7 @@ TEST(Reconnect, AWorkerThatAsksAgainForAnyRankGetsTheSame) {
   EXPECT_EQ(other.join(cluster.token(), worker_join({}, 6))->member.index, 1u);
 }
 
-// A worker leaves a follower twice, and is lost to the leader in the meantime.
+// A worker sends Leave twice to a follower, and the leader loses it in between.
 TEST(Reconnect, LeavingTwiceTouchesNothingThatIsGone) {
   auto options = job(2, 2, "async");
   options.members.reconnect = 1s;
@@ -292,13 +292,13 @@ TEST(Reconnect, AnOldIncarnationAtAFollowerGivesWayToTheNext) {
   EXPECT_EQ(cluster.outcome(), Server::Outcome::kFinished);
 }
 
-// A broken connection of an observer: its questions are asked again, also of servers it still reaches.
+// A broken connection of an observer: its requests are repeated, also to servers that it still reaches.
 TEST(Reconnect, AnObserverGetsItsAnswersWhereverItWasCut) {
   for (const auto* where : {"0", "1"}) {
     for (std::uint64_t cut = 1; cut <= 6; ++cut) {
       SCOPED_TRACE(std::string("server ") + where + " after " + std::to_string(cut));
       LoopbackCluster cluster(false, job(2, 2, "sync"));
-      // The job ends without observers: one stays connected while the other is away.
+      // The job ends without observers: one stays connected while the other is disconnected.
       auto steady = client::Observer::join(cluster.link_options(), cluster.connector());
       ASSERT_TRUE(steady) << steady.status().message();
       const auto cuts = new_count();
@@ -329,7 +329,7 @@ TEST(Reconnect, AnObserverGetsItsAnswersWhereverItWasCut) {
   }
 }
 
-// A worker dies and another takes its rank, while a follower has not heard of the death yet.
+// A worker is lost and another takes its rank, before a follower has been notified of the loss.
 TEST(Reconnect, ANewIncarnationIsNotTakenForTheOldOne) {
   LoopbackCluster cluster(true, job(2, 2, "async"));
   const auto join = [](std::uint64_t incarnation) {
@@ -366,7 +366,7 @@ class BadNetwork : public ::testing::TestWithParam<std::tuple<std::string, std::
   std::string strategy() const { return std::get<0>(GetParam()); }
   std::uint32_t servers() const { return std::get<1>(GetParam()); }
 
-  // What the workers' messages suffer, each worker in its own way.
+  // The faults of the workers' messages, different for each worker.
   static auto connectors(LoopbackCluster& cluster, const Faults& faults) {
     return [&cluster, faults](std::uint32_t rank) {
       auto mine = faults;
@@ -401,9 +401,8 @@ TEST_P(BadNetwork, LateAndDoubledMessagesChangeNothing) {
   }
 }
 
-// Whatever is lost on the way, in both directions, is noticed by what comes after it: the client reconnects
-// and sends again what was under way. What overtakes another message looks the same at first.
-// Servers of one job reach each other well.
+// A lost message, in either direction, is detected by the next one: the client reconnects and repeats what
+// was in flight. A reordered message is detected in the same way. Connections between servers have no faults.
 TEST_P(BadNetwork, LostAndOvertakenMessagesAreSentAgain) {
   for (std::uint64_t seed = 1; seed <= 2; ++seed) {
     SCOPED_TRACE(seed);
@@ -421,7 +420,7 @@ TEST_P(BadNetwork, LostAndOvertakenMessagesAreSentAgain) {
   }
 }
 
-// The same where memory is shared: there is no coming back, but there is an end.
+// The same with shared memory: workers cannot reconnect, but the job ends.
 TEST(LostMessages, EndAWorkerOfTheSameHostAndTheJobContinues) {
   LoopbackCluster cluster(true, patient(2));
   RawPeer peer(cluster.network(), "0");
@@ -452,7 +451,7 @@ TEST(LostMessages, AMessageThatCameTwiceIsTakenOnce) {
   EXPECT_EQ(cluster.report().version.value, 1u);
 }
 
-// A follower whose leader took the connection and then sends nothing.
+// A follower whose leader accepts the connection and then sends nothing.
 TEST(LostMessages, AFollowerDoesNotWaitForeverForItsLeader) {
   transport::loopback::Network network(true);
   testing::FakeTime time;

@@ -1,5 +1,5 @@
-// Which workers may join a job that knows its data, and what a worker sends again after the servers came
-// back.
+// Which workers may join a job whose data are known, and what a worker repeats after the servers have
+// restarted.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ using testing::TemporaryFolder;
 using namespace testing::play;
 using ::testing::HasSubstr;
 
-// ---- workers that do not belong here ----
+// ---- workers that do not match the job ----
 
 struct Misfit {
   const char* what;
@@ -41,7 +41,7 @@ std::vector<Misfit> misfits() {
            "bn.running_mean"}};
 }
 
-// Tells the first difference there is, and changes nothing for later workers.
+// The reason names the first difference; later workers are not affected.
 void expect_refused(LoopbackCluster& cluster, const Misfit& misfit) {
   const auto history = run_worker_to(cluster, 1, 1, End::kLeaves, misfit.part);
   EXPECT_FALSE(history.failure) << misfit.what;
@@ -51,7 +51,7 @@ void expect_refused(LoopbackCluster& cluster, const Misfit& misfit) {
 TEST(AMisfit, IsRefusedWhileTheJobContinues) {
   LoopbackCluster cluster(true, job(2, 1, "sync"));
   CheckpointHistory other;
-  // The first is here, and waits for the second to begin.
+  // The first has joined, and waits for the second.
   std::thread first([&] { other = run_worker_to(cluster, 0, 6); });
   auto observer = client::Observer::join(cluster.link_options(), cluster.connector());
   ASSERT_TRUE(observer);
@@ -75,7 +75,7 @@ TEST(AMisfit, ThatJoinsAResumedJobFirstIsRefusedAndDecidesNothing) {
   run_workers_to(begins, 2, 3);
   ASSERT_EQ(begins.outcome(), Server::Outcome::kFinished);
   for (const auto& misfit : misfits()) {
-    // Another batch size is a matter of the new segment alone.
+    // Another batch size concerns the new data segment only.
     if (misfit.part.data.batch != 32) continue;
     LoopbackCluster resumed(true, resuming(job(2, 1, "sync"), checkpoint::folder_of(run.path(), {3})));
     auto wrong = misfit;
@@ -117,9 +117,9 @@ TEST(ResumingWith, AnotherBatchSizeIsAnotherSegment) {
             (std::vector<DataSegment>{{32, {3, 3}}, {16, {2, 2, 2}}}));
 }
 
-// ---- pushes that come again ----
+// ---- repeated pushes ----
 
-// A worker of several servers, spoken by hand.
+// A worker of several servers that the test drives.
 class RawWorker {
  public:
   RawWorker(LoopbackCluster& cluster, std::uint32_t servers) {
@@ -205,7 +205,7 @@ TEST(APushThatComesAgain, AfterTheServersCameBackIsAnsweredAndNotAppliedTwice) {
       auto answer = worker.answer(100);
       ASSERT_TRUE(answer);
       EXPECT_EQ(answer->version.value, 3u);
-      // It never heard the answer to its third push.
+      // It did not receive the answer to its third push.
       worker.push(3, 2, true);
       worker.leader().send(wire::Pull{101, {}});
       answer = worker.answer(101);
@@ -222,7 +222,7 @@ TEST(APushThatComesAgain, AfterTheServersCameBackIsAnsweredAndNotAppliedTwice) {
   }
 }
 
-// Another process in the same place begins to count anew.
+// Another process with the same rank counts from the start.
 TEST(APushOfAnotherIncarnation, AfterTheServersCameBackIsNew) {
   const TemporaryFolder run;
   LoopbackCluster begins(true, saving(job(1, 1, "sync"), run.path()));

@@ -1,4 +1,4 @@
-// Every strategy's rule, played with real servers and clients, against a few lines of plain arithmetic: on a
+// Every strategy's update rule with real servers and clients, against a few lines of plain arithmetic: on a
 // quadratic, and on a small network of two layers.
 
 #include <algorithm>
@@ -98,7 +98,7 @@ server::ServerOptions job(std::uint32_t workers, std::uint32_t servers, const st
   return options;
 }
 
-// A worker without libtorch: what it computes is plain arithmetic, what it is told is the servers'.
+// A worker without libtorch: it computes with plain arithmetic and receives its settings from the servers.
 class Worker {
  public:
   Worker(LoopbackCluster& cluster, const Problem& problem, std::uint32_t rank)
@@ -118,7 +118,7 @@ class Worker {
   }
   Vector given() const { return {client_->weights().begin(), client_->weights().end()}; }
 
-  // One push: a gradient on what it was given, or so many steps of its own. Returns whether it was used.
+  // One push: a gradient on the pulled weights, or local steps. Returns whether the push was used.
   bool push(std::uint32_t samples = 8, std::uint64_t steps = 1) {
     Vector out;
     if (!local_steps_.uses_local_steps()) {
@@ -146,7 +146,7 @@ class Worker {
   const std::uint32_t rank_;
   std::unique_ptr<client::WorkerClient> client_;
   strategy::LocalSteps local_steps_;
-  Vector own_;  // where it trains by itself
+  Vector own_;  // with local steps
   std::uint64_t step_ = 0;
 };
 
@@ -176,7 +176,7 @@ class Rules : public ::testing::TestWithParam<std::tuple<bool, bool, std::uint32
       running.push_back(std::async(std::launch::async, [&, w] { what(*workers_[w], w); }));
     for (auto& r : running) r.get();
   }
-  // Leaves, and compares what the servers ended with.
+  // Leaves the job and compares the servers' final weights.
   void expect(const Vector& expected) {
     together([](Worker& worker, std::uint32_t) { worker.leave(); });
     EXPECT_EQ(cluster_->outcome(), server::Server::Outcome::kFinished);
@@ -220,7 +220,7 @@ TEST_P(Rules, Backup) {
   for (int t = 0; t < 6; ++t) {
     const std::uint32_t late = static_cast<std::uint32_t>(t) % 3, a = (late + 1) % 3, b = (late + 2) % 3;
     together([](Worker& worker, std::uint32_t) { EXPECT_TRUE(worker.push()); }, {a, b});
-    EXPECT_FALSE(workers_[late]->push()) << "it comes for a step that is over";
+    EXPECT_FALSE(workers_[late]->push()) << "its step is over";
     auto mean = gradient(w, a, step[a]++);
     descend(mean, gradient(w, b, step[b]++), -1);
     ++step[late];
@@ -249,7 +249,7 @@ TEST_P(Rules, BatchBySamples) {
 TEST_P(Rules, DelayCompensation) {
   start(3, "dc-asgd:0.4");
   Vector w = problem_.start;
-  std::vector<Vector> taken(3, w);  // what each took last
+  std::vector<Vector> taken(3, w);  // what each pulled last
   std::vector<std::uint64_t> step(3);
   for (const auto i : kTurns) {
     workers_[i]->push();

@@ -1,4 +1,4 @@
-// One shard by itself: orders against plain arithmetic, and orders that make no sense.
+// A single shard: orders against plain arithmetic, and invalid orders.
 
 #include "capstan/server/shard_server.h"
 
@@ -122,7 +122,7 @@ TEST_F(Shard, AnOrderThatMakesNoSenseChangesNothing) {
   wire::ApplyOrder adaptive{{0}, {{{0}, {1}, 1}}, UpdateRule::Kind::kCompensateAdaptive};
   EXPECT_THAT(error(adaptive), HasSubstr("this job's strategy does not make"));
   EXPECT_FLOAT_EQ(shard_->weights()[0], 1);
-  EXPECT_EQ(error(wire::ApplyOrder{{0}, {{{0}, {1}, 1}}}), "") << "the push is still here";
+  EXPECT_EQ(error(wire::ApplyOrder{{0}, {{{0}, {1}, 1}}}), "") << "the push is still staged";
 }
 
 class ShardOfGroups : public Shard {
@@ -138,7 +138,7 @@ TEST_F(ShardOfGroups, UpdatesOneGroupAtATime) {
   EXPECT_EQ(error(apply), "");
   EXPECT_FLOAT_EQ(shard_->weights()[0], 1) << "of the default group";
   EXPECT_FLOAT_EQ(shard_->weights()[layout_.offset(1)], 1 - 0.5f * 2);
-  EXPECT_THAT(error(apply), HasSubstr("not staged")) << "that group has had it";
+  EXPECT_THAT(error(apply), HasSubstr("not staged")) << "that group has processed it";
   apply.group = 0;
   EXPECT_EQ(error(apply), "");
   EXPECT_FLOAT_EQ(shard_->weights()[0], 1 - 0.5f * 2);
@@ -172,7 +172,7 @@ TEST_F(Shard, AnUnknownStrategyIsTheUsersMistake) {
   EXPECT_THROW(shard_->set_terms(terms), UserError);
 }
 
-// A part is what the shard was at the order's place in the queue, whatever comes later.
+// A part holds the shard as it was when the order was executed, regardless of later orders.
 TEST_F(Shard, APartIsWrittenOfTheVersionThatWasOrdered) {
   const testing::TemporaryFolder folder;
   begin();

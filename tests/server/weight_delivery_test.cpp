@@ -1,4 +1,4 @@
-// Weights on their way to one member: in place, into shared memory, or sent.
+// Delivery of weights to one member: in place, into shared memory, or sent.
 
 #include "capstan/server/weight_delivery.h"
 
@@ -29,7 +29,7 @@ class Client final : public cluster::Channel::Events {
 
   struct Delivered {
     Version version;
-    std::vector<float> weights;  // empty where only the message came
+    std::vector<float> weights;  // empty if only the message arrived
   };
   std::vector<Delivered> delivered;
   cluster::Channel channel;
@@ -162,7 +162,7 @@ TEST_F(Delivery, InPlaceOverANetworkHoldsTheNextUpdateBack) {
   EXPECT_THAT(weights_, Each(3)) << "and then it is made";
 }
 
-// It asks again when it is back.
+// It requests again when it has reconnected.
 TEST_F(Delivery, AMemberWithoutAConnectionGetsNothing) {
   for (const bool in_place : {true, false}) {
     start(in_place, false);

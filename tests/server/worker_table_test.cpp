@@ -1,4 +1,4 @@
-// Places of workers, their phases and those of a server: which may follow which.
+// Ranks of workers, and the allowed transitions of their phases and those of a server.
 
 #include "capstan/server/worker_table.h"
 
@@ -62,7 +62,7 @@ TEST(Transitions, OfAServer) {
       {kSeekingLeader, kLoadingCheckpoint}, {kSeekingLeader, kAwaitingModel},
       {kAwaitingModel, kLoadingCheckpoint}, {kAwaitingModel, kAwaitingWeights},
       {kAwaitingWeights, kServing},         {kLoadingCheckpoint, kServing}};
-  // A job may end at any time; what comes at the end comes in turn.
+  // A job may end at any time; the phases at its end follow in order.
   for (const auto from : {kLoadingCheckpoint, kAwaitingModel, kAwaitingWeights, kServing})
     for (const auto to : {kSavingLast, kAwaitingObservers, kDraining}) allowed.emplace_back(from, to);
   allowed.insert(
@@ -81,7 +81,7 @@ TEST(Lifecycle, EndsOnceTheLastOrderIsExecuted) {
   history.enter(Phase::kAwaitingModel);
   EXPECT_TRUE(history.is_open());
   history.settle();
-  EXPECT_EQ(history.phase(), Phase::kAwaitingModel) << "only what drains settles";
+  EXPECT_EQ(history.phase(), Phase::kAwaitingModel) << "settle() has an effect only while draining";
   history.drain(Outcome::kAllWorkersLost);
   EXPECT_EQ(history.phase(), Phase::kDraining);
   EXPECT_EQ(history.outcome(), Outcome::kRunning);
@@ -98,7 +98,7 @@ TEST(Places, AreTheRankAskedForOrTheLowestFreeOne) {
   WorkerTable table(3, 1);
   EXPECT_EQ(table.admit(1, {11})->value, 1u);
   EXPECT_EQ(table.admit({}, {12})->value, 0u);
-  EXPECT_EQ(table.admit({}, {12})->value, 0u) << "it asks again, and did not hear the answer";
+  EXPECT_EQ(table.admit({}, {12})->value, 0u) << "it repeats its request because the answer was lost";
   EXPECT_EQ(table.admit({}, {13})->value, 2u);
   EXPECT_THAT(table.admit({}, {14}).status().message(), HasSubstr("3 workers, and all ranks are taken"));
   EXPECT_THAT(table.admit(3, {14}).status().message(), HasSubstr("worker 3 does not exist"));

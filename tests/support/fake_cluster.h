@@ -15,7 +15,7 @@
 
 namespace capstan::testing {
 
-// The servers of a job and their peers on one event loop, whose time passes only when the test says so.
+// The servers of a job and their peers on one event loop, whose clock only the test advances.
 // Updates run on that loop, too: after settle() everything that could happen has happened. Address "0" leads.
 // Not thread-safe.
 class FakeCluster {
@@ -48,7 +48,7 @@ class FakeCluster {
   }
 
  private:
-  // Servers change how their thread calculates; the test's own thread has that back afterwards.
+  // Servers change the floating-point mode of their thread; the test's thread is restored afterwards.
   class KeepFloatingPointMode {
    public:
     KeepFloatingPointMode() { std::fegetenv(&mode_); }

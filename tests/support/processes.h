@@ -16,7 +16,7 @@
 // Waits for processes and files: woken by the kernel, with a deadline.
 namespace capstan::testing {
 
-// Readable once the process has ended, also as a zombie. Empty where there is none of this number.
+// Readable once the process has ended, also as a zombie. Empty if there is no such process.
 inline UniqueFd process_fd(pid_t pid) {
   return UniqueFd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
 }
@@ -38,8 +38,8 @@ inline bool all_ended(const std::vector<pid_t>& pids, Duration timeout = kTestTi
   return true;
 }
 
-// Waits until `condition` holds, which is looked at whenever a file is written, moved or removed in the
-// folder (or is the file itself), and when the process has ended; false where it does not hold by then.
+// Waits until `condition` holds, which is checked whenever a file is written, moved or removed in the
+// folder (or is the file itself), and when the process has ended; false if it does not hold by then.
 inline bool await_files(const std::filesystem::path& watched, const std::function<bool()>& condition,
                         pid_t process, Duration timeout = kTestTimeout) {
   const UniqueFd changes(::inotify_init1(IN_NONBLOCK | IN_CLOEXEC));

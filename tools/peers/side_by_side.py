@@ -1,6 +1,6 @@
-"""Capstan and its rivals in one run on one machine: the ratios of docs/benchmarking.md.
+"""Capstan and its peers in one run on one machine: the ratios of docs/benchmarking.md.
 
-Every comparison alternates ours and theirs and takes the median of each, because machines are noisy.
+Every comparison alternates between Capstan and the peer and takes the median of each, because timings are noisy.
 """
 import argparse
 import json
