@@ -63,7 +63,7 @@ TEST(Serve, AStoppedFollowerLetsTheLeaderSaveFirst) {
   ASSERT_TRUE((*worker)->pull());
   step(**worker, 2);
   follower.stop();
-  follower.await_looks(1);
+  follower.await_polls(1);
   EXPECT_TRUE(follower.is_running());
   const auto stopped = testing::eventually([&] {
     const auto update = (*worker)->push_pull({.samples = 4, .loss = 0.5f});
