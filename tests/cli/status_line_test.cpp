@@ -30,6 +30,15 @@ TEST(StatusLine, WritesPlainLinesWithoutATerminal) {
   EXPECT_EQ(screen.take(), "one\ntwo\nthree\nfour\n");
 }
 
+TEST(StatusLine, DrawsNoMoreLinesThanTheTerminalHas) {
+  Screen screen;
+  StatusLine status({true, false, 3}, screen.write());
+  status.draw({"one", "two", "three", "four"});
+  EXPECT_EQ(screen.take(), "\033[?7lone\033[K\ntwo\033[K\n\033[?7h");
+  status.erase();
+  EXPECT_EQ(screen.take(), "\033[2A\033[J");
+}
+
 // ESC[?7l and ESC[?7h: no wrapping, wrapping; ESC[K clears to the end of the line; ESC[2A ESC[J moves two
 // lines up and clears everything below.
 TEST(StatusLine, RedrawsItsLinesOnATerminal) {

@@ -263,6 +263,29 @@ TEST(Train, AClosedTerminalDoesNotEndWhatIgnoresIt) {
   EXPECT_EQ(run.exit_code(), 130) << run.errors();
 }
 
+// As `timeout`, systemd and schedulers stop a job.
+TEST(Train, ASignalToAllItsProcessesSavesAsCtrlCDoes) {
+  const Folder folder;
+  Program run(folder, train(folder / "run", {"--epochs=10000", "--servers=2"}), {},
+              by_shell("exec setsid \"$0\" \"$@\""));
+  ASSERT_TRUE(run.said("epoch 2 ")) << run.errors();
+  ASSERT_EQ(::kill(-run.child().pid(), SIGTERM), 0);
+  EXPECT_EQ(run.exit_code(), 130) << run.errors();
+  EXPECT_THAT(run.errors(), HasSubstr("interrupted; to resume:"));
+  EXPECT_EQ(run.json()["checkpoint"], run.json()["steps"]);
+}
+
+TEST(Train, WritesNoTextIntoFilesIfItsStreamsAreClosed) {
+  const Folder folder;
+  Program run(folder, train(folder / "run", {"--max-steps=2"}), {},
+              by_shell("exec \"$0\" \"$@\" <&- >&- 2>&-"));
+  EXPECT_EQ(run.exit_code(), 0);
+  std::ifstream metrics(folder / "run" / "metrics.jsonl");
+  int lines = 0;
+  for (std::string line; std::getline(metrics, line); ++lines) EXPECT_EQ(line.substr(0, 1), "{") << line;
+  EXPECT_GT(lines, 0);
+}
+
 // After a pause of the launcher its job continues, or has finished.
 TEST_F(Termination, IsNotCausedByAPauseOfTheLauncher) {
   start({"--max-steps=300"});

@@ -56,12 +56,12 @@ TEST(Child, ReportsItsExitCode) {
 }
 
 TEST(Child, ReportsTheSignalThatKilledIt) {
-  Child child(shell("kill -TERM $$; sleep 100"));
+  Child child(shell("kill -USR1 $$; sleep 100"));
   const auto exit = child.wait(soon());
   ASSERT_TRUE(exit);
-  EXPECT_EQ(exit->code, 128 + SIGTERM);
-  EXPECT_EQ(exit->signal, SIGTERM);
-  EXPECT_THAT(exit->text(), HasSubstr("killed by signal 15"));
+  EXPECT_EQ(exit->code, 128 + SIGUSR1);
+  EXPECT_EQ(exit->signal, SIGUSR1);
+  EXPECT_THAT(exit->text(), HasSubstr("killed by signal 10"));
 }
 
 TEST(Child, ReceivesSignals) {
@@ -75,16 +75,16 @@ TEST(Child, ReceivesSignals) {
   child.signal(SIGKILL);  // no effect: the process has ended
 }
 
-TEST(Child, IgnoresTheTerminalsInterrupt) {
-  auto options = shell("kill -INT $$; echo still here");
+TEST(Child, IgnoresTheStopSignalsOfTerminalsAndSchedulers) {
+  auto options = shell("kill -INT $$; kill -HUP $$; kill -TERM $$; echo still here");
   options.read_output = true;
   Child child(options);
   EXPECT_EQ(child.read_line(soon()), "still here");
 }
 
-TEST(Child, ReceivesTheTerminalsInterruptIfConfigured) {
+TEST(Child, ReceivesStopSignalsIfConfigured) {
   auto options = shell("kill -INT $$; sleep 100");
-  options.ignore_interrupt = false;
+  options.ignore_stop_signals = false;
   Child child(options);
   const auto exit = child.wait(soon());
   ASSERT_TRUE(exit);

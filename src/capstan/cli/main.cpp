@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -67,6 +68,12 @@ int unknown_command(const std::string& word) {
   return kWrongUsage;
 }
 
+// A file must not take the number of a closed standard stream: messages would be written into it.
+void open_standard_files() {
+  for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+    if (::fcntl(fd, F_GETFD) < 0) (void)::open("/dev/null", O_RDWR);
+}
+
 int run(int argc, char** argv) {
   const std::string word = argc > 1 ? argv[1] : "";
   if (word == "--version") {
@@ -93,5 +100,6 @@ int run(int argc, char** argv) {
 }  // namespace capstan::cli
 
 int main(int argc, char** argv) {
+  capstan::cli::open_standard_files();
   return capstan::cli::run(argc, argv);
 }

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "capstan/base/check.h"
+#include "capstan/launch/child.h"
 
 namespace capstan::cli {
 namespace {
@@ -37,11 +38,11 @@ Interrupts::Interrupts() {
   ::signal(SIGPIPE, SIG_IGN);
   sigset_t set;
   ::sigemptyset(&set);
-  struct sigaction now {};
-  ::sigaction(SIGINT, nullptr, &now);
-  if (now.sa_handler != SIG_IGN) ::sigaddset(&set, SIGINT);
-  if (!hangup_was_ignored) ::sigaddset(&set, SIGHUP);
-  ::sigaddset(&set, SIGTERM);
+  for (const int number : {SIGINT, SIGHUP, SIGTERM, launch::kStopSignal}) {
+    struct sigaction now {};
+    ::sigaction(number, nullptr, &now);
+    if (number == SIGHUP ? !hangup_was_ignored : now.sa_handler != SIG_IGN) ::sigaddset(&set, number);
+  }
   ::sigprocmask(SIG_BLOCK, &set, nullptr);
   fd_.reset(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
   CAPSTAN_CHECK(static_cast<bool>(fd_), "signalfd succeeds");

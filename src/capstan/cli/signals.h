@@ -5,8 +5,8 @@
 
 namespace capstan::cli {
 
-// Turns SIGINT, SIGTERM and SIGHUP into stop requests; signals that were ignored when the program started
-// (nohup, a launcher's children) stay ignored. Create it before any thread starts: threads inherit the
+// Turns SIGINT, SIGTERM, SIGHUP and launch::kStopSignal into stop requests; signals that were ignored when the
+// program started (nohup, a launcher's children) stay ignored. Create it before any thread starts: threads inherit the
 // blocked signals. Not thread-safe.
 //
 // Also ignores SIGPIPE: a closed pipe (`| head`) must not end a job.

@@ -1,10 +1,12 @@
 #include "capstan/cli/status_line.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <string_view>
 
 #include <fmt/format.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 namespace capstan::cli {
@@ -26,7 +28,9 @@ void write_errors(const std::string& text) {
 StatusLine::Style StatusLine::style_of_errors() {
   const char* term = std::getenv("TERM");
   const bool terminal = ::isatty(STDERR_FILENO) != 0 && term && std::string_view(term) != "dumb";
-  return {terminal, terminal && !std::getenv("NO_COLOR")};
+  winsize size{};
+  if (terminal) (void)::ioctl(STDERR_FILENO, TIOCGWINSZ, &size);
+  return {terminal, terminal && !std::getenv("NO_COLOR"), size.ws_row};
 }
 
 StatusLine::StatusLine(Style style) : StatusLine(style, write_errors) {}
@@ -39,11 +43,13 @@ StatusLine::~StatusLine() {
 }
 
 void StatusLine::draw(const std::vector<std::string>& lines) {
+  const auto count =
+      style_.terminal && style_.rows > 1 ? std::min(lines.size(), style_.rows - 1) : lines.size();
   std::string text;
-  for (const auto& line : lines) text += line + (style_.terminal ? kLineEnd : "\n");
+  for (std::size_t i = 0; i < count; ++i) text += lines[i] + (style_.terminal ? kLineEnd : "\n");
   if (!style_.terminal) return write_(text);
   erase();
-  drawn_ = lines.size();
+  drawn_ = count;
   // Without wrapping, a long line is cut in a narrow window, so that drawn_ stays right.
   write_(kNoWrap + text + kWrap);
 }

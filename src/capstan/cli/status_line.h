@@ -15,6 +15,7 @@ class StatusLine {
   struct Style {
     bool terminal = false;  // lines can be redrawn in place
     bool color = false;
+    std::size_t rows = 0;  // of the terminal; 0: unknown
   };
   using Write = std::function<void(const std::string& text)>;
 
@@ -31,7 +32,7 @@ class StatusLine {
 
   const Style& style() const { return style_; }
 
-  // Replaces the drawn lines.
+  // Replaces the drawn lines. Draws only those that fit on the terminal: others could not be erased.
   void draw(const std::vector<std::string>& lines);
   // Draws one line, at most every 0.2 s on a terminal and every 5 s elsewhere; other calls have no effect.
   void show(const std::string& line, TimePoint now = SteadyClock::now());

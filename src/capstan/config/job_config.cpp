@@ -129,7 +129,7 @@ void JobConfig::validate() const {
   for (const auto& field : fields(copy)) {
     const auto text = text_of(field.setting.value);
     if (text.empty()) continue;
-    if (!is_utf8(text)) throw UserError(fmt::format("--{}: is not UTF-8 text", field.name()));
+    if (field.is_kept() && !is_utf8(text)) throw UserError(fmt::format("--{}: is not UTF-8 text", field.name()));
     if (const auto wrong = assign(field.setting, text); !wrong.empty())
       throw UserError(fmt::format("--{} {}: {}", field.name(), text, wrong));
   }

@@ -182,7 +182,7 @@ RunTraining training_process(StopToken& stop) {
       (void)child.wait(SteadyClock::now() + std::chrono::milliseconds(5));
       if (stop.requests() > passed_on) {
         passed_on = stop.requests();
-        child.signal(SIGTERM);  // children ignore SIGINT of the terminal
+        child.signal(launch::kStopSignal);
         if (!deadline) deadline = SteadyClock::now() + kExitTimeout;
       }
       if (deadline && SteadyClock::now() > *deadline) child.signal(SIGKILL);

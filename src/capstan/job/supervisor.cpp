@@ -165,7 +165,7 @@ void Supervisor::handle_stop() {
 
 void Supervisor::begin_stop(const std::string& message) {
   const auto lost = std::ranges::count(status_.workers, WorkerState::kLost, &wire::WorkerRow::state);
-  stop_ = Stop{environment_.now(), false, static_cast<std::uint64_t>(lost)};
+  stop_ = Stop{environment_.now(), false, static_cast<std::uint64_t>(lost), environment_.stop.requests()};
   observer_->stop(failure_ ? "a worker failed" : "interrupted");
   environment_.events.message(message);
 }
@@ -186,11 +186,12 @@ void Supervisor::end_steps() {
 // Servers write the last version before they end. There is no timeout; only the user can cut it short.
 void Supervisor::await_checkpoint() {
   if (status_.saving) environment_.events.message("writing the last checkpoint (Ctrl-C to stop waiting)");
-  const auto requests = environment_.stop.requests();
-  while (status_.saving && environment_.stop.requests() == requests) {
+  const auto handled = stop_ ? stop_->requests : 0;
+  while (status_.saving && environment_.stop.requests() <= handled) {
     if (auto lost = observer_->poll(SteadyClock::now() + kPollInterval); !lost.is_ok()) server_lost(lost);
     poll();
   }
+  is_unsaved_ = status_.saving;
 }
 
 // The connection broke: report the process that ended, if any.
@@ -233,7 +234,7 @@ TrainResult Supervisor::reached() const {
   result.train_loss = status_.loss;
   result.run_dir = record_.path().string();
   result.checkpoint = status_.checkpoint.value;
-  result.interrupted = stop_ && !failure_;
+  result.interrupted = (stop_ && !failure_) || is_unsaved_;
   if (stop_ && stop_->workers_ended) result.lost_workers = stop_->lost_before;
   if (job_.resume) result.resumed(*job_.resume, job_.training_samples);
   const bool one_is_done = std::ranges::any_of(

@@ -48,6 +48,7 @@ class Supervisor {
     TimePoint since;
     bool workers_ended = false;  // killed, because a step took too long
     std::uint64_t lost_before = 0;
+    int requests = 0;  // that began it
   };
 
   // What has been reported to the user.
@@ -90,6 +91,7 @@ class Supervisor {
   wire::StatusReport status_;
   Reported reported_;
   std::optional<Stop> stop_;
+  bool is_unsaved_ = false;     // the user did not wait for the last checkpoint
   std::exception_ptr failure_;  // thrown after the last version is saved
 };
 

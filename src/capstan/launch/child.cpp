@@ -27,13 +27,12 @@ std::vector<char*> pointers(std::vector<std::string>& strings) {
 
 // Runs between fork and exec: async-signal-safe calls only.
 [[noreturn]] void become(char** argv, char** envp, int output, int error, pid_t parent,
-                         bool ignore_interrupt) {
+                         bool ignore_stop_signals) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != parent) ::_exit(127);  // the parent died before the line above
   struct sigaction action {};
-  action.sa_handler = ignore_interrupt ? SIG_IGN : SIG_DFL;
-  ::sigaction(SIGINT, &action, nullptr);
-  ::sigaction(SIGHUP, &action, nullptr);
+  action.sa_handler = ignore_stop_signals ? SIG_IGN : SIG_DFL;
+  for (const int number : {SIGINT, SIGHUP, SIGTERM}) ::sigaction(number, &action, nullptr);
   sigset_t none;
   ::sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
@@ -88,7 +87,7 @@ Child::Child(const Options& options) {
   pid_ = ::fork();
   if (pid_ < 0) throw UserError(fmt::format("cannot start a process: {}", std::strerror(errno)));
   if (pid_ == 0)
-    become(argv.data(), envp.data(), write_end.get(), error.get(), parent, options.ignore_interrupt);
+    become(argv.data(), envp.data(), write_end.get(), error.get(), parent, options.ignore_stop_signals);
 }
 
 Child::Child(Child&& other) noexcept

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include <signal.h>
 #include <sys/types.h>
 
 #include "capstan/base/time.h"
@@ -19,10 +20,13 @@ struct Exit {
   std::string text() const;  // "exit code 2", "killed by signal 9"
 };
 
+// A parent's stop request to a child that ignores the signals of terminals and schedulers.
+inline constexpr int kStopSignal = SIGUSR2;
+
 // A child process that runs one of Capstan's programs. The kernel kills it when this process ends; the
-// destructor kills it too. By default it ignores SIGINT and SIGHUP of the terminal, which this process
-// handles. Not thread-safe. Start it from a thread that runs until this process ends: the kernel sends the
-// death signal when the starting thread ends.
+// destructor kills it too. By default it ignores SIGINT, SIGHUP and SIGTERM: terminals and schedulers send
+// them to all processes of a job, and this process handles them. Not thread-safe. Start it from a thread that
+// runs until this process ends: the kernel sends the death signal when the starting thread ends.
 class Child {
  public:
   struct Options {
@@ -30,7 +34,7 @@ class Child {
     std::vector<std::string> environment;  // "NAME=value", beside the inherited ones
     std::filesystem::path error_log;       // takes standard error; empty: inherited
     bool read_output = false;              // standard output is read by read_line(); else it is discarded
-    bool ignore_interrupt = true;
+    bool ignore_stop_signals = true;
   };
 
   // Throws UserError if the program cannot be started.
