@@ -42,6 +42,22 @@ class Conformance : public ::testing::TestWithParam<Kind> {
     at_server_[0].payload_sizes.clear();
   }
   bool run_until(const std::function<bool()>& done) { return testing::run_until(loop_, done); }
+  // For things that must not happen: a round trip over another connection, then everything that is ready. A
+  // transport with a thread of its own makes progress meanwhile.
+  void settle() {
+    const auto index = at_server_.size();
+    Recorder at_other;
+    const auto other = connect(&at_other);
+    other->send(bytes_of("there"));
+    ASSERT_TRUE(run_until([&] { return at_server_.size() == index + 1; }));
+    const auto peer = std::move(servers_.back());
+    servers_.pop_back();
+    if (!set_handlers_) peer->set_handler(&at_server_[index]);
+    ASSERT_TRUE(run_until([&] { return at_server_[index].frames.size() == 1; }));
+    peer->send(bytes_of("back"));
+    ASSERT_TRUE(run_until([&] { return at_other.frames.size() == 1; }));
+    drain(loop_);
+  }
   Connection& server() { return *servers_[0]; }
   Recorder& at_server() { return at_server_[0]; }
 

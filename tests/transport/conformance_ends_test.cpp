@@ -27,7 +27,7 @@ TEST_P(Conformance, SentRunsOnceAlsoWhenTheConnectionCloses) {
   client_->close();
   EXPECT_EQ(runs.size(), 5U) << "all are back when close() returns";
   client_->send(bytes_of("too late"), payload, [&](Status status) { runs[5] += status ? 100 : 1; });
-  settle(loop_);
+  settle();
   EXPECT_EQ(runs.size(), 6U);
   for (const auto& [i, count] : runs) EXPECT_EQ(count, 1) << i;
   EXPECT_GE(failed, 1);
@@ -44,7 +44,7 @@ TEST_P(Conformance, SentRunsOnceWhenThePeerCloses) {
   std::map<int, int> runs;
   for (int i = 0; i < 3; ++i) client_->send(bytes_of("data"), payload, [&, i](Status) { ++runs[i]; });
   ASSERT_TRUE(run_until([&] { return at_client_.ends.size() == 1; }));
-  settle(loop_);
+  settle();
   EXPECT_EQ(runs.size(), 3U);
   for (const auto& [i, count] : runs) EXPECT_EQ(count, 1) << i;
   EXPECT_EQ(at_client_.ends.size(), 1U);
@@ -61,7 +61,7 @@ TEST_P(Conformance, FramesSentBeforeCloseArriveBeforeTheEnd) {
   ASSERT_TRUE(run_until([&] { return at_server().ends.size() == 1; }));
   EXPECT_THAT(at_server().frames, ElementsAre("0", "1", "2", "3", "4", "5", "6", "7", "8", "9"));
   EXPECT_EQ(at_server().ends[0].code(), StatusCode::kClosed);
-  settle(loop_);
+  settle();
   EXPECT_EQ(at_server().ends.size(), 1U);
   EXPECT_TRUE(at_client_.ends.empty()) << "not after an own close";
   EXPECT_FALSE(server().is_open());
@@ -72,7 +72,7 @@ TEST_P(Conformance, DestroyingOneEndClosesTheOther) {
   servers_.clear();
   ASSERT_TRUE(run_until([&] { return at_client_.ends.size() == 1; }));
   client_->send(bytes_of("into the void"));
-  settle(loop_);
+  settle();
   EXPECT_EQ(at_client_.ends.size(), 1U);
 }
 

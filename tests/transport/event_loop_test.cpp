@@ -43,7 +43,7 @@ TEST(EventLoop, CancelledTimerDoesNotRunEvenWhenDueInTheSameRound) {
   });
   second = loop.call_at(past, [&] { order.push_back(2); });
   loop.call_at(past, [&] { order.push_back(3); });
-  settle(loop);
+  drain(loop);
   EXPECT_THAT(order, ElementsAre(1, 3));
   loop.cancel(first);  // ran already: nothing happens
 }
@@ -138,7 +138,7 @@ TEST(EventLoop, NewWatchOfAReusedDescriptorDoesNotGetTheOldOnesEvent) {
   };
   loop.watch(one.get(), EPOLLIN, replace);
   loop.watch(two.get(), EPOLLIN, replace);
-  settle(loop);
+  drain(loop);
   EXPECT_EQ(old_runs, 1);
   EXPECT_EQ(new_runs, 0);
 }

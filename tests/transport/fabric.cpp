@@ -117,9 +117,8 @@ bool run_until(EventLoop& loop, const std::function<bool()>& done) {
   return true;
 }
 
-void settle(EventLoop& loop) {
-  for (int quiet = 0; quiet < 3;) {
-    quiet = loop.run_once(SteadyClock::now() + std::chrono::milliseconds(15)) ? 0 : quiet + 1;
+void drain(EventLoop& loop) {
+  while (loop.run_once(TimePoint::min())) {
   }
 }
 

@@ -51,8 +51,9 @@ std::vector<std::byte> pattern(std::size_t count, std::uint64_t seed);
 
 // Runs the loop until `done`; false after kTestTimeout.
 bool run_until(EventLoop& loop, const std::function<bool()>& done);
-// Runs the loop while it has anything to do, for things that must not happen.
-void settle(EventLoop& loop);
+// Runs what is ready, without sleeping, for things that must not happen. What another thread or process still
+// does is not ready: wait for an event that follows it first.
+void drain(EventLoop& loop);
 
 // Records the events of a connection. Payloads are received in its own buffers unless `on_place` is set.
 class Recorder : public Handler {

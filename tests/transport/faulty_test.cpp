@@ -6,6 +6,7 @@
 #include "capstan/base/random.h"
 #include "capstan/transport/loopback/loopback.h"
 #include "fabric.h"
+#include "support/fake_clock.h"
 
 namespace capstan::transport::testing {
 namespace {
@@ -13,22 +14,25 @@ namespace {
 using ::testing::ElementsAre;
 using namespace std::chrono_literals;
 
+// More than any delay of these tests, on the fake clock.
+constexpr auto kLong = 100ms;
+
 // A faulty client, and a server that records what arrives.
 class Faulty : public ::testing::Test {
  protected:
   void connect(const faulty::Faults& faults) {
-    listener_ = network_.listen(loop_, "server", [this](std::unique_ptr<Connection> connection) {
+    listener_ = network_.listen(time_.loop(), "server", [this](std::unique_ptr<Connection> connection) {
       server_ = std::move(connection);
       server_->set_handler(&at_server_);
     });
-    client_ = faulty::wrap(loop_, std::move(*network_.connect(loop_, "server")), faults);
+    client_ = faulty::wrap(time_.loop(), std::move(*network_.connect(time_.loop(), "server")), faults);
     client_->set_handler(&at_client_);
   }
   void send_numbers(int count) {
     for (int i = 0; i < count; ++i) client_->send(bytes_of(std::to_string(i)));
   }
 
-  EventLoop loop_;
+  capstan::testing::FakeTime time_;
   loopback::Network network_{true};
   Recorder at_server_;
   Recorder at_client_;
@@ -65,8 +69,7 @@ TEST_F(Faulty, ArrivalsAreWhatTheSeedSays) {
   connect(faults);
   send_numbers(1000);
   const auto expected = replay(faults, 1000);
-  ASSERT_TRUE(run_until(loop_, [&] { return at_server_.frames.size() == expected.size(); }));
-  settle(loop_);
+  time_.pass(kLong);
   EXPECT_EQ(at_server_.frames, expected);
 }
 
@@ -86,8 +89,7 @@ TEST_F(Faulty, EachFaultAloneIsWhatTheSeedSays) {
     connect(faults);
     send_numbers(200);
     const auto expected = replay(faults, 200);
-    ASSERT_TRUE(run_until(loop_, [&] { return at_server_.frames.size() == expected.size(); }));
-    settle(loop_);
+    time_.pass(kLong);
     EXPECT_EQ(at_server_.frames, expected);
   }
 }
@@ -95,7 +97,7 @@ TEST_F(Faulty, EachFaultAloneIsWhatTheSeedSays) {
 TEST_F(Faulty, DropRateIsNearTheAskedOne) {
   connect({.seed = 3, .drop = 0.25});
   send_numbers(4000);
-  settle(loop_);
+  time_.pass(kLong);
   EXPECT_NEAR(static_cast<double>(at_server_.frames.size()), 3000.0, 150.0);
 }
 
@@ -104,8 +106,8 @@ TEST_F(Faulty, FaultsAreCounted) {
   faults.count = std::make_shared<std::atomic<std::uint64_t>>(0);
   connect(faults);
   send_numbers(40);
-  ASSERT_TRUE(run_until(loop_, [&] { return at_client_.ends.size() == 1; }));
-  settle(loop_);
+  time_.pass(kLong);
+  ASSERT_EQ(at_client_.ends.size(), 1U);
   const auto dropped = 40 - at_server_.frames.size();
   EXPECT_GT(dropped, 0u);
   // The last message may be both, dropped and the one at which the connection is cut.
@@ -120,8 +122,7 @@ TEST_F(Faulty, SentRunsOnceForDroppedAndDoubledPayloads) {
   for (std::size_t i = 0; i < runs.size(); ++i) {
     client_->send(bytes_of("p"), payload, [&runs, i](Status status) { runs[i] += status ? 1 : 100; });
   }
-  ASSERT_TRUE(run_until(loop_, [&] { return std::count(runs.begin(), runs.end(), 1) == 200; }));
-  settle(loop_);
+  time_.pass(kLong);
   EXPECT_EQ(std::count(runs.begin(), runs.end(), 1), 200);
   for (const auto& got : at_server_.payloads) EXPECT_TRUE(got == payload);
 }
@@ -132,19 +133,20 @@ TEST_F(Faulty, CutEndsBothSidesAfterThatManyMessages) {
   int sent = 0;
   for (int i = 0; i < 10; ++i) client_->send(bytes_of(std::to_string(i)), payload, [&](Status) { ++sent; });
   EXPECT_FALSE(client_->is_open());
-  ASSERT_TRUE(run_until(loop_, [&] { return at_client_.ends.size() == 1 && at_server_.ends.size() == 1; }));
+  time_.pass(kLong);
+  ASSERT_EQ(at_client_.ends.size(), 1U);
+  ASSERT_EQ(at_server_.ends.size(), 1U);
   EXPECT_EQ(at_client_.ends[0].code(), StatusCode::kClosed);
   EXPECT_EQ(at_client_.ends[0].message(), "cut by the fault plan");
   EXPECT_LE(at_server_.frames.size(), 5U);
-  settle(loop_);
   EXPECT_EQ(sent, 10);
-  EXPECT_EQ(at_client_.ends.size(), 1U);
 }
 
 TEST_F(Faulty, FramesBeforeTheCutArrive) {
   connect({.seed = 1, .cut_after = 3});
   send_numbers(10);
-  ASSERT_TRUE(run_until(loop_, [&] { return at_server_.ends.size() == 1; }));
+  time_.settle();
+  ASSERT_EQ(at_server_.ends.size(), 1U);
   EXPECT_THAT(at_server_.frames, ElementsAre("0", "1", "2"));
 }
 
@@ -156,8 +158,7 @@ TEST_F(Faulty, SegmentsAlwaysArriveOnceAndInOrder) {
     expected.push_back(std::to_string(i));
     client_->send(bytes_of(expected.back()), segment);
   }
-  ASSERT_TRUE(run_until(loop_, [&] { return at_server_.frames.size() == 50; }));
-  settle(loop_);
+  time_.pass(kLong);
   EXPECT_EQ(at_server_.frames, expected);
   EXPECT_EQ(at_server_.segments.size(), 50U);
 }
@@ -165,10 +166,11 @@ TEST_F(Faulty, SegmentsAlwaysArriveOnceAndInOrder) {
 TEST_F(Faulty, LateFramesArriveThoughTheirSenderHasClosed) {
   connect({.seed = 1, .delay = 1, .max_delay = 10s});
   send_numbers(3);
-  loop_.run_once(SteadyClock::now());
+  time_.settle();
   EXPECT_TRUE(at_server_.frames.empty());
   client_->close();
-  ASSERT_TRUE(run_until(loop_, [&] { return at_server_.ends.size() == 1; }));
+  time_.settle();
+  ASSERT_EQ(at_server_.ends.size(), 1U);
   EXPECT_THAT(at_server_.frames, ElementsAre("0", "1", "2"));
 }
 
@@ -178,7 +180,7 @@ TEST_F(Faulty, CloseRunsWhatIsHeldBack) {
   int failed = 0;
   for (int i = 0; i < 5; ++i)
     client_->send(bytes_of("x"), payload, [&](Status status) { failed += status ? 0 : 1; });
-  loop_.run_once(SteadyClock::now());
+  time_.settle();
   client_->close();
   EXPECT_EQ(failed, 5);
 }

@@ -139,7 +139,7 @@ TEST_F(RawLocal, UnsealedMemoryIsMalformed) {
 
 TEST_F(RawLocal, EndWithinAMessageIsAnEnd) {
   write_raw(local::Header{.frame_bytes = 10});
-  settle(loop_);
+  drain(loop_);
   raw_.reset();
   expect_only_raw_ends(StatusCode::kClosed);
   EXPECT_TRUE(at_server_[1].frames.empty());
@@ -174,7 +174,7 @@ TEST_F(RawLocal, SegmentsMayComeRightBehindASplitHeader) {
   const local::Header header{.flags = local::kHasSegment};
   const Bytes bytes = std::as_bytes(std::span(&header, 1));
   write_raw(bytes.first(8), first.fd());
-  settle(loop_);
+  drain(loop_);
   write_raw(bytes.subspan(8));
   write_raw(header, second.fd());
   ASSERT_TRUE(run_until(loop_, [&] { return at_server_[1].segments.size() == 2; }));

@@ -43,6 +43,12 @@ class Child {
     EXPECT_EQ(::write(start_.get(), address.data(), address.size()), std::ssize(address));
   }
   void kill() { ::kill(pid_, SIGKILL); }
+  // Kills it and waits until the kernel has closed its sockets.
+  void end() {
+    kill();
+    siginfo_t info{};
+    ::waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOWAIT);
+  }
   void stop() { ::kill(pid_, SIGSTOP); }
 
  private:
@@ -152,7 +158,7 @@ TEST_P(Processes, ClientKilledWhileItIsSentAPayloadGivesTheMemoryBack) {
   };
   victim.start(server.listener->address());
   ASSERT_TRUE(run_until(server.loop, [&] { return server.handler.ends.size() == 1; }));
-  settle(server.loop);
+  drain(server.loop);
   EXPECT_EQ(sent, 4);
   EXPECT_GE(failed, 3);
 }
@@ -179,13 +185,13 @@ TEST_P(Processes, StoppedClientIsClosedWhileItSendsAndIsSentPayloads) {
   ASSERT_TRUE(run_until(server.loop, [&] { return server.handler.frames.size() == 1; }));
   ASSERT_EQ(server.connections.size(), 2U);
   ASSERT_EQ(server.handler.frames[0], "ask") << "the pushed payload is not complete";
-  settle(server.loop);
+  drain(server.loop);
   for (auto& connection : server.connections) connection->close();
   EXPECT_EQ(sent, 1);
   std::fill(destination.begin(), destination.end(), std::byte{7});
-  pushing.kill();
-  pulling.kill();
-  settle(server.loop);
+  pushing.end();
+  pulling.end();
+  drain(server.loop);
   EXPECT_EQ(std::count(destination.begin(), destination.end(), std::byte{7}), std::ssize(destination));
   EXPECT_TRUE(server.handler.ends.empty());
 }
