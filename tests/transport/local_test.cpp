@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
@@ -135,6 +136,15 @@ TEST_F(RawLocal, UnsealedMemoryIsMalformed) {
   ASSERT_EQ(::ftruncate(unsealed.get(), 4096), 0);
   write_raw(local::Header{.flags = local::kHasSegment}, unsealed.get());
   expect_only_raw_ends(StatusCode::kMalformed);
+}
+
+// More than this process can map, which is not the server's fault.
+TEST_F(RawLocal, MemoryThatDoesNotFitEndsThatConnectionOnly) {
+  const UniqueFd large(::memfd_create("large", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  ASSERT_EQ(::ftruncate(large.get(), off_t{1} << 62), 0);
+  ASSERT_EQ(::fcntl(large.get(), F_ADD_SEALS, F_SEAL_GROW | F_SEAL_SHRINK), 0);
+  write_raw(local::Header{.flags = local::kHasSegment}, large.get());
+  expect_only_raw_ends(StatusCode::kUnavailable);
 }
 
 TEST_F(RawLocal, EndWithinAMessageIsAnEnd) {

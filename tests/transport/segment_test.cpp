@@ -1,11 +1,21 @@
 #include "capstan/transport/segment.h"
 
 #include <fcntl.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
+
+#include "capstan/base/user_error.h"
 
 namespace capstan::transport {
 namespace {
+
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
+
+// More than any address space, and a legal size of a file.
+constexpr std::size_t kTooLarge = std::size_t{1} << 62;
 
 TEST(Segment, ReadOnlyMeansTheKernelRefusesAWritableMapping) {
   const Segment segment = Segment::create(5000, Segment::PeerMay::kRead);
@@ -37,15 +47,59 @@ TEST(Segment, ItsSizeAndSealsCannotBeChanged) {
 }
 
 TEST(Segment, DescriptorsWithoutSealsAreMalformed) {
-  UniqueFd unsealed(::memfd_create("unsealed", MFD_CLOEXEC | MFD_ALLOW_SEALING));
-  ASSERT_EQ(::ftruncate(unsealed.get(), 4096), 0);
-  ASSERT_EQ(::fcntl(unsealed.get(), F_ADD_SEALS, F_SEAL_GROW), 0);
-  EXPECT_EQ(Segment::map(std::move(unsealed)).status().code(), StatusCode::kMalformed);
+  // Each needs the seal that the other has.
+  for (const int seal : {F_SEAL_GROW, F_SEAL_SHRINK}) {
+    UniqueFd unsealed(::memfd_create("unsealed", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+    ASSERT_EQ(::ftruncate(unsealed.get(), 4096), 0);
+    ASSERT_EQ(::fcntl(unsealed.get(), F_ADD_SEALS, seal), 0);
+    EXPECT_EQ(Segment::map(std::move(unsealed)).status().code(), StatusCode::kMalformed) << seal;
+  }
   UniqueFd no_memory(::open("/dev/null", O_RDWR | O_CLOEXEC));
   EXPECT_EQ(Segment::map(std::move(no_memory)).status().code(), StatusCode::kMalformed);
   UniqueFd empty(::memfd_create("empty", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   ASSERT_EQ(::fcntl(empty.get(), F_ADD_SEALS, F_SEAL_GROW | F_SEAL_SHRINK), 0);
   EXPECT_EQ(Segment::map(std::move(empty)).status().code(), StatusCode::kMalformed);
+}
+
+TEST(Segment, MemoryThatCannotBeAllocatedIsAUserErrorWithItsSize) {
+  // The first cannot be mapped; the second is not even a size of a file.
+  for (const std::size_t bytes : {kTooLarge, std::size_t{1} << 63}) {
+    EXPECT_THAT([&] { Segment::create(bytes, Segment::PeerMay::kRead); },
+                ThrowsMessage<UserError>(
+                    HasSubstr("cannot allocate " + std::to_string(bytes) + " bytes of shared memory: ")));
+  }
+}
+
+TEST(Segment, APeersSegmentThatDoesNotFitIsAStatus) {
+  UniqueFd large(::memfd_create("large", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  ASSERT_EQ(::ftruncate(large.get(), static_cast<off_t>(kTooLarge)), 0);
+  ASSERT_EQ(::fcntl(large.get(), F_ADD_SEALS, F_SEAL_GROW | F_SEAL_SHRINK), 0);
+  const auto mapped = Segment::map(std::move(large));
+  EXPECT_EQ(mapped.status().code(), StatusCode::kUnavailable);
+  EXPECT_EQ(mapped.status().message(),
+            "cannot map a segment of " + std::to_string(kTooLarge) + " bytes: Cannot allocate memory");
+}
+
+TEST(Segment, ASecondMappingWithoutAFreeDescriptorIsAStatus) {
+  const Segment segment = Segment::create(64, Segment::PeerMay::kRead);
+  rlimit before{};
+  ::getrlimit(RLIMIT_NOFILE, &before);
+  const rlimit none{0, before.rlim_max};
+  ::setrlimit(RLIMIT_NOFILE, &none);
+  const auto again = segment.map_again();
+  ::setrlimit(RLIMIT_NOFILE, &before);
+  EXPECT_EQ(again.status().code(), StatusCode::kUnavailable);
+  EXPECT_THAT(again.status().message(), HasSubstr("cannot duplicate a segment's descriptor"));
+}
+
+TEST(Segment, StaysWhereItIsIfItCannotMove) {
+  Segment segment = Segment::create(64, Segment::PeerMay::kRead);
+  auto* const address = segment.bytes().data();
+  const auto moved = segment.move_to(address + 1);  // not the begin of a page
+  EXPECT_EQ(moved.code(), StatusCode::kUnavailable);
+  EXPECT_EQ(moved.message(), "cannot move a segment's mapping: Invalid argument");
+  EXPECT_EQ(segment.bytes().data(), address);
+  segment.bytes()[0] = std::byte{1};
 }
 
 TEST(Segment, MovesIntoAReservationAndLeavesTheUnmappingToIt) {
