@@ -8,6 +8,7 @@
 
 #include "capstan/base/user_error.h"
 #include "checkpoint/mailbox.h"
+#include "support/eventually.h"
 
 namespace capstan::checkpoint {
 namespace {
@@ -67,23 +68,21 @@ TEST(Background, DestroysATaskBeforeItsEndIsDelivered) {
 TEST(Background, EndsAfterTheRunningTaskAndDropsTheOthers) {
   Mailbox mailbox;
   std::promise<void> begun, go;
+  auto released = go.get_future();
   bool finished = false, second = false, heard = false;
   std::optional<Background> background(mailbox.deliverer());
   background->post(
       [&] {
         begun.set_value();
-        go.get_future().wait();
-        finished = true;
+        finished = released.wait_for(capstan::testing::kTestTimeout) == std::future_status::ready;
       },
       [&](const std::string&) { heard = true; });
-  background->post([&] { second = true; }, [&](const std::string&) { heard = true; });
+  // The destructor drops this task while the first one runs, which releases the first one.
+  background->post(
+      [&, dropped = std::shared_ptr<void>(nullptr, [&](void*) { go.set_value(); })] { second = true; },
+      [&](const std::string&) { heard = true; });
   begun.get_future().wait();
-  std::thread later([&] {
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
-    go.set_value();
-  });
   background.reset();
-  later.join();
   EXPECT_TRUE(finished);
   EXPECT_FALSE(second);
   mailbox.run_waiting();
