@@ -122,5 +122,27 @@ TEST(Calibration, ReportsMissingValuesOfARun) {
   EXPECT_THAT(error_of(folder.path()), HasSubstr("the result has no seconds"));
 }
 
+// Without the errors a division by zero would become a prediction.
+TEST(Calibration, ReportsARunThatDidNothing) {
+  const TemporaryFolder folder;
+  const auto error_with = [&](const std::vector<std::pair<std::string, std::string>>& values) {
+    std::string result = kResult;
+    for (const auto& [before, now] : values) {
+      const auto at = result.find(before);
+      EXPECT_NE(at, std::string::npos) << before;
+      result.replace(at, before.size(), now);
+    }
+    write_run(folder, result);
+    return error_of(folder.path());
+  };
+  const auto file = "--calibrate: " + (folder / "metrics.jsonl").string() + ": ";
+  EXPECT_EQ(error_with({{"166.66666666666667", "0"}}), file + "the run has trained nothing");
+  EXPECT_EQ(error_with({{"\"seconds\":12.0", "\"seconds\":0"}}), file + "the run has trained nothing");
+  EXPECT_EQ(error_with({{"\"compute_seconds\":9.5", "\"compute_seconds\":0"},
+                        {"\"data_seconds\":0.5", "\"data_seconds\":0"}}),
+            file + "the run has computed nothing");
+  EXPECT_EQ(error_with({{"\"workers\":1", "\"workers\":0"}}), file + "the result has no workers");
+}
+
 }  // namespace
 }  // namespace capstan::simulate

@@ -10,6 +10,8 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::MatchesRegex;
+using ::testing::StartsWith;
 
 Cluster plain() {
   Cluster c;
@@ -79,6 +81,20 @@ TEST(Sweep, AlsoSweepsServers) {
   ASSERT_EQ(curves[0].points.size(), 3u);
   EXPECT_NEAR(curves[0].points[0].prediction.updates_per_second, 25, 0.5);
   EXPECT_NEAR(curves[0].points[2].prediction.updates_per_second, 100, 2);
+  // Twice the servers, twice the samples: the last point is needed. Nothing is said about linear scaling,
+  // which is one of workers.
+  EXPECT_THAT(curves[0].verdict,
+              MatchesRegex("at most (9[89][0-9]|10[01][0-9]) samples/s, nearly reached with 4 servers\\. "
+                           "Bottleneck at 4: the servers' links .*"));
+}
+
+// Two workers of 1 / 0.18 pushes per second each do not saturate one server, so that more do not help.
+TEST(Sweep, FindsTheFewestServersThatAreEnough) {
+  auto c = plain();
+  c.workers = 2;
+  c.bandwidth = 1e8;
+  const auto curves = sweep(c, {"async"}, SweepRange::parse("servers=1..4"), 1000, {});
+  EXPECT_THAT(curves[0].verdict, StartsWith("at most 111 samples/s, nearly reached with 1 server. "));
 }
 
 TEST(SpeedAlone, IsOneWorkersWithoutFailuresOrSlowness) {

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "capstan/base/text.h"
 #include "capstan/base/user_error.h"
 #include "capstan/simulate/simulation.h"
 
@@ -29,15 +30,16 @@ std::string verdict(const Curve& curve, SweepRange::Axis axis) {
   const double most = made(*std::ranges::max_element(curve.points, {}, made));
   const auto enough =
       std::ranges::find_if(curve.points, [&](const Point& p) { return made(p) >= kNearly * most; });
-  auto out = fmt::format("at most {:.0f} samples/s, nearly reached with {} {}", most, enough->at,
-                         axis == SweepRange::Axis::kWorkers ? "workers" : "servers");
+  auto out = fmt::format("at most {:.0f} samples/s, nearly reached with {}", most,
+                         counted(enough->at, axis == SweepRange::Axis::kWorkers ? "worker" : "server"));
   if (axis == SweepRange::Axis::kWorkers) {
     const auto scales = [](const Point& p) { return p.efficiency >= kScales; };
     const auto good = std::find_if(curve.points.rbegin(), curve.points.rend(), scales);
     if (good == curve.points.rend())
       out += fmt::format("; never {:.0f} % of linear", 100 * kScales);
     else
-      out += fmt::format("; scales to {} workers ({:.0f} % of linear)", good->at, 100 * good->efficiency);
+      out += fmt::format("; scales to {} ({:.0f} % of linear)", counted(good->at, "worker"),
+                         100 * good->efficiency);
   }
   return out + fmt::format(". Bottleneck at {}: {}", last.at, last.bottleneck.sentence);
 }
