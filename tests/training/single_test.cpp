@@ -1,5 +1,6 @@
 #include "capstan/training/single.h"
 
+#include <array>
 #include <barrier>
 #include <cstring>
 #include <mutex>
@@ -116,7 +117,33 @@ TEST(Single, EqualsAPlainLibtorchLoop) {
   }
 }
 
-// Three processes, here threads, that share every step.
+// Sums over the processes of a group, here threads.
+class ThreadGroup {
+ public:
+  explicit ThreadGroup(std::uint32_t workers) : meet_(workers) {}
+
+  void sum(std::span<float> values) {
+    {
+      const std::lock_guard lock(mutex_);
+      sum_.resize(values.size());
+      for (std::size_t i = 0; i < values.size(); ++i) sum_[i] += values[i];
+    }
+    meet_.arrive_and_wait();
+    std::ranges::copy(sum_, values.begin());
+    meet_.arrive_and_wait();
+    {
+      const std::lock_guard lock(mutex_);
+      std::ranges::fill(sum_, 0.0f);
+    }
+    meet_.arrive_and_wait();
+  }
+
+ private:
+  std::barrier<> meet_;
+  std::mutex mutex_;
+  std::vector<float> sum_;
+};
+
 TEST(Single, AGroupEqualsAPlainLibtorchLoopOverTheWholeBatch) {
   constexpr std::uint32_t kWorkers = 3;
   const auto dataset =
@@ -131,24 +158,7 @@ TEST(Single, AGroupEqualsAPlainLibtorchLoopOverTheWholeBatch) {
     models::tensor_in(first, i, initial.data()).copy_(plain.parameters()[i].detach());
   const auto losses = plain.run(*dataset.train);
 
-  std::mutex mutex;
-  std::vector<float> sum;
-  std::barrier meet(kWorkers);
-  const auto add_up = [&](std::span<float> values) {
-    {
-      const std::lock_guard lock(mutex);
-      sum.resize(values.size());
-      for (std::size_t i = 0; i < values.size(); ++i) sum[i] += values[i];
-    }
-    meet.arrive_and_wait();
-    std::ranges::copy(sum, values.begin());
-    meet.arrive_and_wait();
-    {
-      const std::lock_guard lock(mutex);
-      std::ranges::fill(sum, 0.0f);
-    }
-    meet.arrive_and_wait();
-  };
+  ThreadGroup group(kWorkers);
   std::vector<std::vector<float>> weights(kWorkers);
   {
     std::vector<std::jthread> threads;
@@ -156,7 +166,7 @@ TEST(Single, AGroupEqualsAPlainLibtorchLoopOverTheWholeBatch) {
       threads.emplace_back([&, rank] {
         auto own = options;
         own.batch_size = 8;
-        own.group = {rank, kWorkers, add_up};
+        own.group = {rank, kWorkers, [&](std::span<float> values) { group.sum(values); }};
         own.start = SingleStart{{}, {}, {}, [&](std::span<float> to, const std::vector<std::span<float>>&) {
                                   std::ranges::copy(initial, to.begin());
                                 }};
@@ -175,6 +185,82 @@ TEST(Single, AGroupEqualsAPlainLibtorchLoopOverTheWholeBatch) {
   }
   EXPECT_EQ(weights[1], weights[0]);
   EXPECT_EQ(weights[2], weights[0]);
+}
+
+// The mean and the variance of the first convolution's output, by channel, as batch norm sees them.
+std::pair<at::Tensor, at::Tensor> statistics_of(const data::ImageSource& source,
+                                                std::span<const std::uint32_t> samples,
+                                                const at::Tensor& weight) {
+  const auto count = static_cast<std::int64_t>(samples.size());
+  auto images = at::zeros({count, 8, 8, 3});
+  for (std::int64_t n = 0; n < count; ++n)
+    source.render(samples[static_cast<std::size_t>(n)], 0, images[n].data_ptr<float>());
+  const auto y = at::conv2d(images.permute({0, 3, 1, 2}), weight, {}, 1, 1);
+  return {y.mean({0, 2, 3}), y.var({0, 2, 3}, /*unbiased=*/true)};
+}
+
+// PyTorch's rule on each rank, running = 0.9 running + 0.1 batch, then the mean over the ranks, each with the
+// same weight though the last batches are of 4 and 3 samples. With a learning rate of 0 the weights stay.
+TEST(Single, AGroupHasTheMeanOfItsRanksRunningStatistics) {
+  const at::NoGradGuard no_grad;
+  constexpr std::uint32_t kWorkers = 2;
+  const auto dataset = data::load({"synthetic:3x8x8:4:23", "", 1});
+  SingleOptions options;
+  options.network.name = "resnet20";
+  options.batch_size = 8;
+  options.epochs = 1;
+  options.optimizer.lr = 0;
+  const auto network = make_network(options.network, dataset.train->shape(), options.batch_size);
+  ASSERT_EQ(network->parameters()[0].name, "conv1.weight");
+  const auto weight = network->parameters()[0].tensor.detach();
+  // Given to all: threads that initialise a network at the same time share one random generator.
+  const auto layout = models::layout_of(*network);
+  std::vector<float> initial(layout.size());
+  models::copy_parameters_out(*network, layout, initial);
+  const auto order = data::epoch_order(23, options.seed, 0);
+  auto mean = at::zeros({16}), variance = at::ones({16}), mean_of_first = at::zeros({16});
+  for (const auto& [begin, middle, end] : {std::array{0, 8, 16}, std::array{16, 20, 23}}) {
+    const auto part = [&](int from, int to) {
+      return statistics_of(
+          *dataset.train,
+          std::span(order).subspan(static_cast<std::size_t>(from), static_cast<std::size_t>(to - from)),
+          weight);
+    };
+    const auto [mean_0, variance_0] = part(begin, middle);
+    const auto [mean_1, variance_1] = part(middle, end);
+    mean = 0.9 * mean + 0.1 * (mean_0 + mean_1) / 2;
+    variance = 0.9 * variance + 0.1 * (variance_0 + variance_1) / 2;
+    mean_of_first = 0.9 * mean_of_first + 0.1 * mean_0;
+  }
+  const auto difference = [](const at::Tensor& a, const at::Tensor& b) {
+    return (a - b).abs().max().item<float>();
+  };
+  ASSERT_GT(difference(mean_of_first, mean), 1e-3) << "one rank alone has other statistics";
+
+  ThreadGroup group(kWorkers);
+  std::vector<std::unique_ptr<models::Model>> trained(kWorkers);
+  {
+    std::vector<std::jthread> threads;
+    for (std::uint32_t rank = 0; rank < kWorkers; ++rank) {
+      threads.emplace_back([&, rank] {
+        auto own = options;
+        own.group = {rank, kWorkers, [&](std::span<float> values) { group.sum(values); }};
+        own.start = SingleStart{{}, {}, {}, [&](std::span<float> to, const std::vector<std::span<float>>&) {
+                                  std::ranges::copy(initial, to.begin());
+                                }};
+        trained[rank] = train_single(own, dataset, {}).model;
+      });
+    }
+  }
+  for (const auto& model : trained) {
+    const auto& buffers = model->buffers();
+    ASSERT_EQ(buffers[0].name, "bn1.running_mean");
+    ASSERT_EQ(buffers[1].name, "bn1.running_var");
+    ASSERT_EQ(buffers[2].name, "bn1.num_batches_tracked");
+    EXPECT_LT(difference(buffers[0].tensor, mean), 1e-5);
+    EXPECT_LT(difference(buffers[1].tensor, variance), 1e-5);
+    EXPECT_EQ(buffers[2].tensor.item<std::int64_t>(), 2);
+  }
 }
 
 TEST(Single, TheSameSeedGivesTheSameBitsAndAnotherSeedOthers) {
