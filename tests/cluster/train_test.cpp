@@ -168,11 +168,10 @@ TEST(Train, BeginsWithGivenWeights) {
 
 class Termination : public ::testing::Test {
  protected:
-  // A job that is under way: the first epoch has been evaluated.
+  // A job that is under way: the first epoch has been evaluated. Without --epochs it does not end by itself.
   void start(std::vector<std::string> more = {}) {
-    auto flags = train(folder_ / "run", std::move(more));
-    flags.insert(flags.end(), {"--epochs=40"});
-    run_.emplace(folder_, flags);
+    more.insert(more.begin(), "--epochs=10000");
+    run_.emplace(folder_, train(folder_ / "run", std::move(more)));
     ASSERT_TRUE(run_->said("epoch 1 ")) << run_->errors();
     workers_ = run_->children(" work ");
     servers_ = run_->children(" serve ");
@@ -186,7 +185,7 @@ class Termination : public ::testing::Test {
 TEST_F(Termination, OfAWorkerLeavesTheOthersTraining) {
   for (const int signal : {SIGKILL, SIGSTOP}) {
     fs::remove_all(folder_ / "run");
-    start();
+    start({"--epochs=40"});
     ASSERT_EQ(workers_.size(), 2u);
     ::kill(workers_[1], signal);
     EXPECT_EQ(run_->exit_code(), 0) << run_->errors();
@@ -198,7 +197,7 @@ TEST_F(Termination, OfAWorkerLeavesTheOthersTraining) {
 }
 
 TEST_F(Termination, OfAWorkerWithTwoServersLeavesTheOthersTraining) {
-  start({"--servers=2", "--workers=3"});
+  start({"--servers=2", "--workers=3", "--epochs=40"});
   ASSERT_EQ(servers_.size(), 2u);
   ::kill(workers_[0], SIGKILL);
   EXPECT_EQ(run_->exit_code(), 0) << run_->errors();
@@ -286,11 +285,12 @@ TEST(Train, WritesNoTextIntoFilesIfItsStreamsAreClosed) {
   EXPECT_GT(lines, 0);
 }
 
-// After a pause of the launcher its job continues, or has finished.
+// A launcher that is stopped for some seconds, until its workers have made all their steps, does not take
+// them for lost.
 TEST_F(Termination, IsNotCausedByAPauseOfTheLauncher) {
-  start({"--max-steps=300"});
+  start({"--max-steps=300", "--slow-worker=0:2x"});
   run_->child().signal(SIGSTOP);
-  std::this_thread::sleep_for(std::chrono::seconds(5));
+  EXPECT_TRUE(all_ended(workers_));
   run_->child().signal(SIGCONT);
   EXPECT_EQ(run_->exit_code(), 0) << run_->errors();
   EXPECT_EQ(run_->json()["steps"], 300);
