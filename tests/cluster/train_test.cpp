@@ -285,6 +285,24 @@ TEST(Train, WritesNoTextIntoFilesIfItsStreamsAreClosed) {
   EXPECT_GT(lines, 0);
 }
 
+// OpenMP reads it when it is loaded, so that it must be there when a program starts: /proc shows just that.
+TEST(Train, ProcessesThatComputeStartWithThreadsThatSleep) {
+  const Folder folder;
+  Program run(folder, train(folder / "run", {"--epochs=10000"}), {},
+              by_shell("unset OMP_WAIT_POLICY; exec \"$0\" \"$@\""));
+  ASSERT_TRUE(run.said("epoch 1 ")) << run.errors();
+  auto processes = run.children(" work ");
+  ASSERT_EQ(processes.size(), 2u);
+  processes.push_back(run.child().pid());
+  for (const auto pid : processes) {
+    auto environment = text_of("/proc/" + std::to_string(pid) + "/environ");
+    std::ranges::replace(environment, '\0', '\n');
+    EXPECT_THAT("\n" + environment, HasSubstr("\nOMP_WAIT_POLICY=passive\n"));
+  }
+  run.child().signal(SIGINT);
+  EXPECT_EQ(run.exit_code(), 130) << run.errors();
+}
+
 // A launcher that is stopped for some seconds, until its workers have made all their steps, does not take
 // them for lost.
 TEST_F(Termination, IsNotCausedByAPauseOfTheLauncher) {
