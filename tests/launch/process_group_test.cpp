@@ -41,14 +41,14 @@ TEST_F(Group, TellsWhichMemberFailedAndItsLastLine) {
   ProcessGroup group;
   const auto when_released = "while [ ! -e " + (folder_ / "go").string() + " ]; do sleep 0.01; done; ";
   group.start({member("ends", "exit 0"), member("runs", "exec sleep 1000"),
-               member("fails", when_released + "echo first >&2; echo no more memory >&2; exit 3")});
+               member("fails", when_released + "echo first >&2; echo no more memory >&2; exit 1")});
   EXPECT_TRUE(all_ended({pid_of("ends")}));
   EXPECT_FALSE(group.find_lost());
   testing::write_file(folder_ / "go", "");
   const auto lost = group.await_lost(soon());
   ASSERT_TRUE(lost);
   EXPECT_EQ(lost->index, 2u) << "a member that ends with code 0 is not lost";
-  EXPECT_EQ(lost->exit.code, 3);
+  EXPECT_EQ(lost->exit.code, 1);
   EXPECT_FALSE(lost->was_stopped);
   EXPECT_EQ(lost->last_log_line, "no more memory");
 }
@@ -61,6 +61,20 @@ TEST_F(Group, AMemberKilledByASignalIsLost) {
   ASSERT_TRUE(lost);
   EXPECT_EQ(lost->exit.signal, SIGKILL);
   EXPECT_FALSE(lost->was_stopped) << "it was not the group that killed it";
+}
+
+// The others end, too, and may be seen to end first.
+TEST_F(Group, TheMemberThatTheOthersLostIsNamed) {
+  ProcessGroup group;
+  group.start({member("loses", "exit 3"), member("runs", "exec sleep 1000")});
+  ASSERT_TRUE(eventually([&] { return group.find_lost().has_value(); }));
+  EXPECT_EQ(group.await_lost(SteadyClock::now())->index, 0u) << "the only one so far";
+  ::kill(pid_of("runs"), SIGKILL);
+  const auto lost = group.await_lost(soon());
+  ASSERT_TRUE(lost);
+  EXPECT_EQ(lost->index, 1u);
+  EXPECT_EQ(lost->exit.signal, SIGKILL);
+  EXPECT_EQ(group.find_lost()->index, 1u);
 }
 
 // Its peers would wait for it forever.

@@ -6,6 +6,8 @@
 #include <fmt/format.h>
 #include <signal.h>
 
+#include "capstan/base/failure.h"
+
 namespace capstan::launch {
 namespace {
 
@@ -51,17 +53,23 @@ void ProcessGroup::poll() {
 
 std::optional<ProcessGroup::Lost> ProcessGroup::find_lost() {
   const std::lock_guard lock(mutex_);
+  std::optional<std::size_t> found;
   for (std::size_t i = 0; i < processes_.size(); ++i) {
-    const auto& p = processes_[i];
-    if (p.end && p.end->code != 0) return Lost{i, *p.end, p.killed, last_line(p.log)};
+    const auto& end = processes_[i].end;
+    if (!end || end->code == kSuccess) continue;
+    if (!found || processes_[*found].end->code == kLost) found = i;
+    if (end->code != kLost) break;
   }
-  return {};
+  if (!found) return {};
+  const auto& p = processes_[*found];
+  return Lost{*found, *p.end, p.killed, last_line(p.log)};
 }
 
 std::optional<ProcessGroup::Lost> ProcessGroup::await_lost(TimePoint deadline) {
   for (;;) {
-    if (auto lost = find_lost()) return lost;
-    if (SteadyClock::now() >= deadline) return {};
+    poll();
+    auto lost = find_lost();
+    if ((lost && lost->exit.code != kLost) || SteadyClock::now() >= deadline) return lost;
     std::this_thread::sleep_for(kPollInterval);
   }
 }

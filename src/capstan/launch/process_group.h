@@ -28,9 +28,11 @@ class ProcessGroup {
     bool was_stopped = false;  // it was stopped, and killed for that
     std::string last_log_line;
   };
-  // The first process that has ended with an exit code other than 0.
+  // The first process that has ended with an exit code other than 0. One that ended because it lost another
+  // process (kLost) only if there is no other.
   std::optional<Lost> find_lost();
-  // The same, but waits until the deadline: the kernel may report the end after the connection breaks.
+  // The same, but waits until the deadline for the process that was lost first: the kernel may report its end
+  // after the connection breaks.
   std::optional<Lost> await_lost(TimePoint deadline);
   // Waits for all processes to end by themselves; the destructor kills those that have not.
   void wait(TimePoint deadline);
