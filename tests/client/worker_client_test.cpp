@@ -140,7 +140,7 @@ TEST_F(Worker, AShardOutsideTheModelIsMalformed) {
     serve("0", joins_with(joined(begin, end)));
     const auto client = join(options({"0"}));
     EXPECT_EQ(client.status().code(), StatusCode::kMalformed);
-    EXPECT_EQ(client.status().message(), "a server's shard is outside of the model");
+    EXPECT_EQ(client.status().message(), "a server's shard exceeds the model");
     servers_.clear();
   }
 }

@@ -22,8 +22,8 @@ int bench_wire(const Arguments& arguments) {
   bool json = false, as_worker = false;
   CommandLine line("bench wire",
                    "Measures push and pull of a model's tensors between real processes, without\n"
-                   "computation, and compares it with the least possible memory traffic. At the end\n"
-                   "every worker checks every weight.\n\n"
+                   "computation, and compares it with the time of the unavoidable memory traffic. At\n"
+                   "the end every worker verifies every weight.\n\n"
                    "  capstan bench wire --model resnet50 --workers 4\n");
   options.job.workers = 1;
   line.flag("model", &options.model, "A network (capstan models lists all) or bytes:N");
@@ -34,7 +34,7 @@ int bench_wire(const Arguments& arguments) {
   line.flag("json", &json, "Print one JSON object");
   line.add(options.job, config::kBenchWire);
   line.describe("strategy", "sync, async or batch:K");
-  line.describe("optimizer", "sgd (default), adam, adamw, adagrad, rmsprop, or none (only adds)");
+  line.describe("optimizer", "sgd (default), adam, adamw, adagrad, rmsprop, or none (adds the sum)");
   line.flag("as-worker", &as_worker, "").hidden = true;
   line.flag("rank", &worker.rank, "").hidden = true;
   line.flag("server", &servers, "").hidden = true;

@@ -182,7 +182,7 @@ void CommandLine::add(config::JobConfig& job, config::Commands command) {
   for (auto& field : config::fields(job)) {
     const bool is_flag = (field.commands & command) != 0 && !config::find(flags_, field.name());
     if (command == config::kWork && field.is_shared()) {
-      field.setting.group = "Job (the server provides it; another value is refused)";
+      field.setting.group = "Job (set by the server; a different value is refused)";
       field.setting.shows_default = false;
     }
     (is_flag ? flags_ : only_in_files_).push_back(std::move(field));

@@ -27,7 +27,7 @@ void print(const Result& result, const Flags& flags) {
 }
 
 void add_flags(CommandLine& line, Flags& flags) {
-  line.flag("data-dir", &flags.data_dir, "Folder that holds a folder per dataset");
+  line.flag("data-dir", &flags.data_dir, "Folder with one subfolder per dataset");
   line.flag("json", &flags.json, "Print one JSON object");
 }
 

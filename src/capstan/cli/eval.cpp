@@ -29,7 +29,7 @@ struct EvalOptions {
 bool parse(EvalOptions& options, const Arguments& arguments, const fs::path& written) {
   CommandLine line("eval",
                    "Watches the checkpoints of a run and evaluates each on the test set, until the\n"
-                   "run is finished. Writes evaluations.jsonl into the run folder, and keeps the\n"
+                   "run is finished. Writes evaluations.jsonl into the run folder, and maintains the\n"
                    "link checkpoints/best. Network and dataset are those of the run.\n\n"
                    "  capstan eval --train-dir runs/NAME\n"
                    "  capstan eval --train-dir runs/NAME --once        existing checkpoints only\n"

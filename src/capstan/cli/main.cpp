@@ -38,7 +38,7 @@ constexpr Entry kCommands[] = {
     {"models", "list the networks that can be trained, and their tensors", "capstan-tools"},
     {"bench", "benchmark push and pull (wire), or image loading (data)", "capstan-tools"},
     {"inspect", "show a checkpoint, or export it as a PyTorch state dict", "capstan-tools"},
-    {"doctor", "check whether this machine can train, and how to fix it", "capstan-tools"},
+    {"doctor", "check this machine, and say how to fix what is missing", "capstan-tools"},
 };
 
 int become(const std::string& name, char** argv) {

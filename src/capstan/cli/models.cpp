@@ -11,14 +11,15 @@ int run_models(const Arguments& arguments) {
   std::uint32_t classes = 0, side = 0;
   bool json = false;
   CommandLine line("models",
-                   "Lists the networks for --network, with the number of their parameters.\n\n"
+                   "Lists the networks for --network, with their parameter counts.\n\n"
                    "  capstan models              all networks\n"
                    "  capstan models resnet50     names and shapes of one network's tensors\n"
                    "  capstan models --json       one object with a list \"models\" of name,\n"
                    "                              parameters, buffers (elements, without\n"
                    "                              num_batches_tracked), bytes (4 per parameter),\n"
                    "                              input\n");
-  line.flag("num-classes", &classes, "Classes (0: the network's default)", config::WholeRange{0, 1u << 20});
+  line.flag("num-classes", &classes, "Number of classes (0: the network's default)",
+            config::WholeRange{0, 1u << 20});
   line.flag("image-size", &side,
             "Height and width of images (0: the network's default); networks that do not support this "
             "size are left out",

@@ -32,17 +32,18 @@ int run_serve(const Arguments& arguments) {
   job::ServeOptions options;
   auto& config = options.config;
   bool json = false, verbose = false;
-  CommandLine line("serve",
-                   "Runs one parameter server: it holds weights, takes gradients and returns updated\n"
-                   "weights. Prints \"listening on HOST:PORT\" when workers can join (on standard\n"
-                   "output; with --json on standard error), and ends when all workers have left.\n\n"
-                   "  capstan serve --listen 0.0.0.0:7000 --workers 4 --token-file job.token\n"
-                   "  capstan work --server host1:7000 --token-file job.token         (four times)\n\n"
-                   "With several servers, the first is the leader; workers list its address first\n"
-                   "(all need the token, as above):\n\n"
-                   "  capstan serve --listen 0.0.0.0:7000 --workers 4 --servers 2\n"
-                   "  capstan serve --listen 0.0.0.0:7001 --leader host1:7000\n"
-                   "  capstan work --server host1:7000,host2:7001\n");
+  CommandLine line(
+      "serve",
+      "Runs one parameter server: it holds a shard of the weights, receives gradients\n"
+      "and returns updated weights. Prints \"listening on HOST:PORT\" when workers can join (on standard\n"
+      "output; with --json on standard error), and ends when all workers have left.\n\n"
+      "  capstan serve --listen 0.0.0.0:7000 --workers 4 --token-file job.token\n"
+      "  capstan work --server host1:7000 --token-file job.token         (four times)\n\n"
+      "With several servers, the first is the leader; workers list its address first\n"
+      "(all need the token, as above):\n\n"
+      "  capstan serve --listen 0.0.0.0:7000 --workers 4 --servers 2\n"
+      "  capstan serve --listen 0.0.0.0:7001 --leader host1:7000\n"
+      "  capstan work --server host1:7000,host2:7001\n");
   line.group("Connection");
   line.flag("leader", &options.leader, "HOST:PORT of the leader; this server is a follower");
   line.add(config, config::kServe);
@@ -51,7 +52,7 @@ int run_serve(const Arguments& arguments) {
   line.flag("total-steps", &options.total_steps,
             "Updates of the whole run (with local steps: steps of a worker), for --lr-schedule cosine");
   line.group("Job");
-  line.flag("loss-window", &options.loss_window, "Updates over which the reported loss is the mean",
+  line.flag("loss-window", &options.loss_window, "Number of updates over which the reported loss is averaged",
             config::WholeRange{1, 1'000'000});
   line.group("Options");
   line.flag("json", &json, "Print the result as one JSON object");

@@ -97,8 +97,8 @@ int run_simulate(const Arguments& arguments) {
   line.group("Job");
   line.flag("strategy", &flags.strategies, "One or more, separated by commas: sync,async,ssp:3,backup:1 …",
             {}, "LIST");
-  line.flag("workers", &c.workers, "Workers", Whole{1, kMostWorkers});
-  line.flag("servers", &c.servers, "Servers that share the weights", Whole{1, kMostServers});
+  line.flag("workers", &c.workers, "Number of workers", Whole{1, kMostWorkers});
+  line.flag("servers", &c.servers, "Number of servers; each holds a shard", Whole{1, kMostServers});
   line.flag("model", &o.model, "A network (capstan models lists all) or bytes:N (default resnet50)", {},
             "NAME");
   line.flag("batch-size", &o.batch, "Samples per worker and step (default 64)", Whole{1, 1u << 20});
@@ -116,7 +116,7 @@ int run_simulate(const Arguments& arguments) {
             {}, "TIME");
   line.flag("slow-worker", &o.slow_workers, "Ranks that take longer: 1:3x,5:2x", {}, "LIST");
   line.flag("failures", &o.failures, "How often each worker fails: 1/h, 3/day", {}, "RATE");
-  line.flag("repair", &o.repair, "Time until a failed worker is back", {}, "TIME");
+  line.flag("repair", &o.repair, "Time until a failed worker rejoins", {}, "TIME");
   line.group("Network");
   line.flag("bandwidth", &o.bandwidth,
             "Bandwidth of every link, each way: 10Gbps, 1.25GB/s, inf (default 10Gbps)", {}, "RATE");

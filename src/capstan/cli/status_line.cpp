@@ -13,7 +13,7 @@ namespace capstan::cli {
 namespace {
 
 constexpr Duration kOnTerminal = std::chrono::milliseconds(200);
-constexpr Duration kElsewhere = std::chrono::seconds(5);
+constexpr Duration kWithoutTerminal = std::chrono::seconds(5);
 constexpr const char* kNoWrap = "\033[?7l";
 constexpr const char* kWrap = "\033[?7h";
 constexpr const char* kLineEnd = "\033[K\n";  // clears the rest of a longer earlier line
@@ -55,7 +55,7 @@ void StatusLine::draw(const std::vector<std::string>& lines) {
 }
 
 void StatusLine::show(const std::string& line, TimePoint now) {
-  if (now - last_ < (style_.terminal ? kOnTerminal : kElsewhere)) return;
+  if (now - last_ < (style_.terminal ? kOnTerminal : kWithoutTerminal)) return;
   last_ = now;
   draw({line});
 }

@@ -58,7 +58,7 @@ bool parse(TrainFlags& flags, const Arguments& arguments, const std::filesystem:
   CommandLine line("train",
                    "Trains a network with a parameter server on this machine: starts servers and\n"
                    "workers, shows progress, evaluates each epoch, and writes a run folder.\n\n"
-                   "  capstan train                       LeNet learns digits: 1 server, 2 workers\n"
+                   "  capstan train                       LeNet on digits: 1 server, 2 workers\n"
                    "  capstan train --dataset mnist --data-dir mnist --epochs 3 --strategy async\n"
                    "  capstan train --strategy single     the same without a server\n"
                    "  capstan train --resume RUN          resumes with the run's configuration\n"

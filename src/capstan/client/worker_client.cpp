@@ -48,7 +48,7 @@ Status WorkerClient::prepare() {
   std::uint64_t covered = 0;
   for (std::size_t s = 0; s < links_.size(); ++s) {
     if (range(s).begin > range(s).end || range(s).end > layout_.size())
-      return Status::malformed("a server's shard is outside of the model");
+      return Status::malformed("a server's shard exceeds the model");
     covered += range(s).size();
   }
   if (covered != layout_.size()) return Status::malformed("the servers' shards do not cover the model");
@@ -78,7 +78,7 @@ void WorkerClient::on_joined(std::size_t server, std::optional<transport::Segmen
     server_weights_[server] = std::move(weights);
     return;
   }
-  // Reconnected: repeats what was under way; servers recognize what they have received before.
+  // Reconnected: repeats what was in flight; servers recognize what they have received before.
   share_memory(server);
   if (!leave_confirmed_.empty()) links_.send(server, wire::Leave{});
   if (initial_.requested) send_initial_weights(server);

@@ -41,8 +41,8 @@ Server::Server(transport::EventLoop& loop, const ServerOptions& options, std::sh
 
 Server::~Server() {
   if (timer_) loop_.cancel(*timer_);
-  // Connections release memory of the other parts when they end, so they end first; abandon() prevents that
-  // this starts an update.
+  // Connections release memory of the other parts when they end, so they end first; abandon() keeps
+  // this from starting an update.
   shard_.abandon();
   members_.close();
 }
@@ -109,7 +109,7 @@ Status Server::take(const wire::Member& member, cluster::Arrival& arrival) {
     return Status::ok();
   }
   if (const auto* share = std::get_if<wire::Share>(&arrival.message)) {
-    if (!arrival.segment) return Status::malformed("a Share without a segment");
+    if (!arrival.segment) return Status::malformed("received Share without a segment");
     return shard_.staging().share(worker, *share, std::move(*arrival.segment));
   }
   if (std::holds_alternative<wire::Initialize>(arrival.message)) return take_initial(arrival.payload_bytes);

@@ -18,7 +18,7 @@ struct ServerOptions {
   std::size_t inline_elements = ShardExecutor::kInlineElements;  // shard_executor.h
   MemberTable::Options members;
   Duration join_timeout = std::chrono::seconds(120);  // then the job starts without the missing workers
-  // Of the leader only:
+  // Leader only:
   checkpoint::CheckpointOptions checkpoints;
   std::optional<checkpoint::Found> resume;
   JobDescription description;

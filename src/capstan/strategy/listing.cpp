@@ -17,13 +17,14 @@ std::string row(const std::string& spelling, const std::string& summary) {
 
 std::string strategies_text() {
   auto out = row("single", "one process, no server: the baseline for all others") +
-             row("allreduce", "no server: workers add up their gradients with Gloo");
+             row("allreduce", "no server: workers allreduce their gradients with Gloo");
   for (const auto& entry : table())
     out += row(fmt::format("{}{}{}", entry.name, *entry.options ? ":" : "", entry.options), entry.summary);
   return out +
-         "\nOptions follow the name, separated by colons; defaults are in brackets.\n"
-         "docs/strategies.md describes what each strategy does, costs and is good for.\n"
-         "\nGroups of tensors, by name, may each have a strategy from sync to dc-asgd-a:\n"
+         "\nOptions follow the name, separated by colons; defaults are in parentheses.\n"
+         "docs/strategies.md describes each strategy, its cost and when to use it.\n"
+         "\nGroups of tensors, selected by name, can have their own strategy (sync to\n"
+         "dc-asgd-a):\n"
          "  --strategy \"default=sync,fc*.weight=async\"\n";
 }
 
