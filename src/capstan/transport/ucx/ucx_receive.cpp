@@ -86,6 +86,11 @@ void UcxCore::begin_followers() {
 
 // False once the connection is closed or lost.
 bool UcxCore::begin(Arrival& arrival) {
+  // The handler may free the destination of the pieces when it takes another message.
+  if (pieces_begun_ < pieces_bytes_ && arrival.kind != Kind::kPiece) {
+    lose(Status::malformed(peer_ + " sent another message in the middle of a payload in pieces"));
+    return false;
+  }
   switch (arrival.kind) {
     case Kind::kLongFrame:
     case Kind::kFrameAhead:
