@@ -155,5 +155,19 @@ TEST(LossWindow, IsTheMeanOverTheSamplesOfTheLastUpdates) {
   EXPECT_EQ(window.samples(), 70u) << "of all updates";
 }
 
+TEST(LossWindow, ALossThatIsNotFiniteLeavesTheWindowWithItsUpdate) {
+  for (const float bad : {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
+    LossWindow window(2);
+    for (const float loss : {bad, 3.0f, 5.0f}) {
+      wire::Push push;
+      push.loss = loss;
+      push.samples = 4;
+      window.add(push);
+      window.close_update();
+    }
+    EXPECT_DOUBLE_EQ(window.mean(), 4);
+  }
+}
+
 }  // namespace
 }  // namespace capstan::server

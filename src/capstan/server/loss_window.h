@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <deque>
 #include <limits>
+#include <utility>
 
 #include "capstan/wire/messages.h"
 
@@ -20,17 +21,19 @@ class LossWindow {
   }
   // The next update is complete.
   void close_update() {
-    totals_.push_back({totals_.back().sum + next_.sum, totals_.back().samples + next_.samples});
-    next_ = {};
-    if (totals_.size() > updates_ + 1) totals_.pop_front();
+    samples_ += next_.samples;
+    totals_.push_back(std::exchange(next_, {}));
+    if (totals_.size() > updates_) totals_.pop_front();
   }
 
   double mean() const {  // NaN before the first update
-    const auto &from = totals_.front(), &to = totals_.back();
-    if (to.samples == from.samples) return std::numeric_limits<double>::quiet_NaN();
-    return (to.sum - from.sum) / static_cast<double>(to.samples - from.samples);
+    // Summed anew: a loss that is not finite leaves the window with its update.
+    Total all;
+    for (const auto& total : totals_) all.sum += total.sum, all.samples += total.samples;
+    if (all.samples == 0) return std::numeric_limits<double>::quiet_NaN();
+    return all.sum / static_cast<double>(all.samples);
   }
-  std::uint64_t samples() const { return totals_.back().samples; }  // of all updates
+  std::uint64_t samples() const { return samples_; }  // of all updates
 
  private:
   struct Total {
@@ -39,8 +42,9 @@ class LossWindow {
   };
 
   const std::uint64_t updates_;
-  std::deque<Total> totals_ = {Total{}};  // after each of the last updates, the oldest first
+  std::deque<Total> totals_;  // of each of the last updates, the oldest first
   Total next_;
+  std::uint64_t samples_ = 0;
 };
 
 }  // namespace capstan::server
