@@ -194,20 +194,26 @@ TEST_F(LinkTest, ASilentServerIsLostUnlessThisProcessWasPaused) {
   start();
   open();
   time_.jump(4s);
-  link_->beat(false);
+  const auto resumed = time_.now();
+  link_->beat(resumed);
   EXPECT_FALSE(lost_) << "no server's messages could be read";
-  link_->beat(true);
+  time_.jump(2900ms);
+  link_->beat(resumed);
+  EXPECT_FALSE(lost_) << "the server has its whole time after the pause";
+  time_.jump(200ms);
+  link_->beat(resumed);
   ASSERT_TRUE(lost_);
-  EXPECT_EQ(lost_->message(), "no heartbeat for 4.0 s");
+  EXPECT_EQ(lost_->message(), "no heartbeat for 7.1 s");
 }
 
 TEST(PauseDetector, SeesAGapOfThreeIntervals) {
-  TimePoint now{};
+  TimePoint now{}, began = now;
   PauseDetector pauses(100ms, now);
-  EXPECT_FALSE(pauses.was_paused(now += 100ms));
-  EXPECT_FALSE(pauses.was_paused(now += 299ms));
-  EXPECT_TRUE(pauses.was_paused(now += 300ms));
-  EXPECT_FALSE(pauses.was_paused(now += 100ms)) << "only once";
+  EXPECT_EQ(pauses.running_since(now += 100ms), began);
+  EXPECT_EQ(pauses.running_since(now += 299ms), began);
+  now += 300ms;
+  EXPECT_EQ(pauses.running_since(now), now);
+  EXPECT_EQ(pauses.running_since(now + 100ms), now) << "since the end of the pause";
 }
 
 }  // namespace

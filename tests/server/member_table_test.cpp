@@ -162,6 +162,26 @@ TEST_F(Members, APauseOfTheServerItselfLosesNoMember) {
   EXPECT_TRUE(lost_.empty());
 }
 
+// It sends its heartbeat every 200 ms, and may have been paused together with the server.
+TEST_F(Members, SilenceIsCountedFromTheEndOfAPauseOfTheServer) {
+  start();
+  auto& broken = connect(1);
+  connect(0);
+  auto& unjoined = connect();
+  broken.channel.close();
+  time_.settle();
+  time_.jump(10s);
+  time_.pass(900ms, 100ms);
+  EXPECT_TRUE(lost_.empty());
+  time_.pass(200ms, 100ms);
+  EXPECT_THAT(lost_, ElementsAre("worker 1 #1"));
+  time_.pass(300ms, 100ms);
+  EXPECT_EQ(lost_.size(), 1u);
+  EXPECT_FALSE(unjoined.ended);
+  time_.pass(300ms, 100ms);
+  EXPECT_THAT(lost_, ElementsAre("worker 1 #1", "worker 0 #1"));
+}
+
 // Counted from the opening: heartbeats give a peer that has not joined no more time.
 TEST_F(Members, APeerThatDoesNotJoinInTimeIsRefused) {
   start();

@@ -125,8 +125,8 @@ void Links::on_lost(cluster::Link& link, Status why) {
 
 void Links::beat() {
   const auto now = driver_.loop().now();
-  const bool may_time_out = !pauses_->was_paused(now);
-  for (const auto& link : links_) link->beat(may_time_out);
+  const auto running_since = pauses_->running_since(now);
+  for (const auto& link : links_) link->beat(running_since);
   timer_ = driver_.loop().call_at(now + kHeartbeatInterval, [this] { beat(); });
 }
 

@@ -25,9 +25,9 @@ void Channel::send(const wire::Message& message, const transport::Segment& segme
   connection_->send(writer_.write(message), segment);
 }
 
-bool Channel::is_silent(TimePoint now, Duration limit) const {
+bool Channel::is_silent(TimePoint now, Duration limit, TimePoint since) const {
   if (connection_->is_mid_payload()) limit = std::max<Duration>(limit, transport::kPayloadTimeout);
-  return now - last_heard() > limit;
+  return now - std::max(last_heard(), since) > limit;
 }
 
 void Channel::refuse(const std::string& reason) {

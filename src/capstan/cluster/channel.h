@@ -63,8 +63,8 @@ class Channel final : private transport::Handler {
   const char* kind() const { return connection_->kind(); }
   TimePoint last_heard() const { return connection_->last_arrival(); }
   // Nothing has arrived for longer than `limit`; in the middle of a payload, for longer than
-  // kPayloadTimeout.
-  bool is_silent(TimePoint now, Duration limit) const;
+  // kPayloadTimeout. The time before `since` does not count.
+  bool is_silent(TimePoint now, Duration limit, TimePoint since = {}) const;
 
  private:
   transport::Placement place(transport::Connection&, transport::Bytes frame, std::size_t bytes) override;

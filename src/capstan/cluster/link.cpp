@@ -94,10 +94,10 @@ void Link::lose(Status why) {
   events_.on_lost(*this, std::move(why));
 }
 
-void Link::beat(bool may_time_out) {
+void Link::beat(TimePoint running_since) {
   if (!is_joined()) return;
   const auto now = loop_.now();
-  if (may_time_out && channel_->is_silent(now, options_.silence))
+  if (channel_->is_silent(now, options_.silence, running_since))
     return lose(
         Status::timeout(fmt::format("no heartbeat for {:.1f} s", seconds(now - channel_->last_heard()))));
   channel_->send(wire::Heartbeat{});

@@ -48,8 +48,9 @@ class Link final : private Channel::Events {
   void close();
   // From now on, an end of the connection by the server is not a loss.
   void expect_end() { expects_end_ = true; }
-  // Called regularly: sends a heartbeat and, if `may_time_out`, gives up a silent server.
-  void beat(bool may_time_out);
+  // Called regularly: sends a heartbeat, and gives up a server that is silent since `running_since`, the end
+  // of this process's last pause, or for longer.
+  void beat(TimePoint running_since);
 
   State state() const { return state_; }
   bool is_joined() const { return state_ == State::kJoined; }

@@ -5,22 +5,23 @@
 namespace capstan::cluster {
 
 // Detects that this process itself did not run for a while (stopped, swapped out, an overloaded machine):
-// messages of peers may wait unread, so no peer may be declared silent before they are processed. Not
-// thread-safe.
+// messages of peers may wait unread, and peers on the same machine may not have run either. So the silence of
+// a peer is counted from the end of the pause. Not thread-safe.
 class PauseDetector {
  public:
-  PauseDetector(Duration interval, TimePoint now) : interval_(interval), last_(now) {}
+  PauseDetector(Duration interval, TimePoint now) : interval_(interval), last_(now), running_since_(now) {}
 
-  // Called once per interval. True if the last call was at least three intervals ago.
-  bool was_paused(TimePoint now) {
-    const bool paused = now - last_ >= 3 * interval_;
+  // Called once per interval. The end of the last pause: a call at least three intervals after the one
+  // before.
+  TimePoint running_since(TimePoint now) {
+    if (now - last_ >= 3 * interval_) running_since_ = now;
     last_ = now;
-    return paused;
+    return running_since_;
   }
 
  private:
   const Duration interval_;
-  TimePoint last_;
+  TimePoint last_, running_since_;
 };
 
 }  // namespace capstan::cluster

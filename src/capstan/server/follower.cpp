@@ -62,7 +62,7 @@ void Follower::lost(const wire::Member& member, Incarnation incarnation, const S
 }
 
 void Follower::tick() {
-  leader_.beat(!pauses_.was_paused(context_.loop.now()));
+  leader_.beat(pauses_.running_since(context_.loop.now()));
 }
 
 // The leader ends the job, for all servers.

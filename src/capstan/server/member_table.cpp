@@ -178,8 +178,9 @@ void MemberTable::lose_worker(std::uint32_t rank, const Status& why) {
 
 void MemberTable::tick() {
   const auto now = loop_.now();
-  if (!pauses_.was_paused(now)) check_silence(now);
-  give_up_broken(now);
+  const auto running_since = pauses_.running_since(now);
+  check_silence(now, running_since);
+  give_up_broken(now, running_since);
   // Not as answers: a client whose own heartbeats wait behind a long payload needs them all the same.
   if (++ticks_ % kTicksPerHeartbeat == 0) {
     for (const auto& [member, peer] : connected_) peer->channel().send(wire::Heartbeat{});
@@ -187,27 +188,27 @@ void MemberTable::tick() {
   std::erase_if(peers_, [](const auto& peer) { return peer->channel().has_ended(); });
 }
 
-void MemberTable::check_silence(TimePoint now) {
+void MemberTable::check_silence(TimePoint now, TimePoint running_since) {
   for (const auto& peer : peers_) {
     auto& channel = peer->channel();
     if (channel.has_ended()) continue;
     if (!peer->member()) {
       // Since the connection opened, not since the last byte: single bytes must not extend the timeout.
-      if (now - peer->opened_at() > options_.handshake)
+      if (now - std::max(peer->opened_at(), running_since) > options_.handshake)
         channel.refuse(fmt::format("no Join within {:g} s", seconds(options_.handshake)));
       continue;
     }
     const bool observes = peer->member()->role == Role::kObserver;
-    if (channel.is_silent(now, observes ? options_.observer_silence : options_.silence))
+    if (channel.is_silent(now, observes ? options_.observer_silence : options_.silence, running_since))
       channel.refuse(fmt::format("no heartbeat for {:.1f} s", seconds(now - channel.last_heard())));
   }
 }
 
-void MemberTable::give_up_broken(TimePoint now) {
+void MemberTable::give_up_broken(TimePoint now, TimePoint running_since) {
   std::vector<std::uint32_t> given_up;
   for (const auto& [rank, worker] : workers_) {
-    if (worker.state == WorkerState::kBroken && now - worker.broken_at >= options_.reconnect)
-      given_up.push_back(rank);
+    const auto since = std::max(worker.broken_at, running_since);
+    if (worker.state == WorkerState::kBroken && now - since >= options_.reconnect) given_up.push_back(rank);
   }
   for (const auto rank : given_up) {
     if (workers_.contains(rank))

@@ -117,8 +117,9 @@ class MemberTable final : private Peer::Events {
   void on_end(Peer& peer, Status why) override;
 
   void bound_unjoined();
-  void check_silence(TimePoint now);
-  void give_up_broken(TimePoint now);
+  // Time before `running_since`, the end of this server's last pause, does not count.
+  void check_silence(TimePoint now, TimePoint running_since);
+  void give_up_broken(TimePoint now, TimePoint running_since);
   void lose_worker(std::uint32_t rank, const Status& why);
 
   transport::EventLoop& loop_;
