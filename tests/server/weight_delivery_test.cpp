@@ -59,14 +59,14 @@ class Delivery : public ::testing::Test, private MemberTable::Events {
     executor_.emplace(time_.loop(), std::make_unique<store::DenseShard>(weights_, optimizer_), 1);
     delivery_.emplace(*executor_, members_, in_place);
   }
-  Client& join(Role role, std::uint32_t index) {
+  Client& join(Role role, std::uint32_t index, Incarnation incarnation = kIncarnation) {
     auto connection = std::move(*network_->connect(time_.loop(), "server"));
     auto& client = *clients_.emplace_back(std::make_unique<Client>(std::move(connection), cluster::Token()));
     time_.settle();
     wire::Join join;
     join.role = role;
     join.index = index;
-    join.incarnation = kIncarnation;
+    join.incarnation = incarnation;
     client.channel.send(join);
     time_.settle();
     return client;
@@ -74,6 +74,13 @@ class Delivery : public ::testing::Test, private MemberTable::Events {
   // Adds one to every weight.
   void update() {
     executor_->apply(0, Version{0}, {}, {{minus_one_.data(), 1}}, false, {}, [] {});
+  }
+  // Ordered for the worker 0 and the observer 0 that are connected.
+  void to_worker(const std::shared_ptr<WorkerArena>& arena, const wire::Weights& reply) {
+    delivery_->to_worker(*members_.find({Role::kWorker, 0}), arena, reply);
+  }
+  void to_observer(const wire::Weights& reply) {
+    delivery_->to_observer(*members_.find({Role::kObserver, 0}), reply);
   }
   static wire::Weights reply(std::uint64_t version) {
     wire::Weights message;
@@ -113,8 +120,8 @@ TEST_F(Delivery, SendsTheVersionAtItsPlaceInTheQueue) {
   auto& worker = join(Role::kWorker, 0);
   auto& observer = join(Role::kObserver, 0);
   update();
-  delivery_->to_worker({0}, arena_, reply(1));
-  delivery_->to_observer(0, reply(1));
+  to_worker(arena_, reply(1));
+  to_observer(reply(1));
   update();
   time_.settle();
   for (const auto* client : {&worker, &observer}) {
@@ -131,7 +138,7 @@ TEST_F(Delivery, CopiesIntoMemoryThatTheWorkerShares) {
   auto segment = Segment::create(kElements * sizeof(float), Segment::PeerMay::kReadAndWrite);
   ASSERT_TRUE(arena_->take_weights(std::move(*segment.map_again())));
   update();
-  delivery_->to_worker({0}, arena_, reply(1));
+  to_worker(arena_, reply(1));
   update();
   time_.settle();
   ASSERT_EQ(worker.delivered.size(), 1u);
@@ -143,7 +150,7 @@ TEST_F(Delivery, InPlaceIsAMessageWhereMemoryIsShared) {
   start(true, true);
   auto& worker = join(Role::kWorker, 0);
   update();
-  delivery_->to_worker({0}, arena_, reply(1));
+  to_worker(arena_, reply(1));
   time_.settle();
   ASSERT_EQ(worker.delivered.size(), 1u);
   EXPECT_THAT(worker.delivered[0].weights, IsEmpty());
@@ -154,7 +161,7 @@ TEST_F(Delivery, InPlaceOverANetworkHoldsTheNextUpdateBack) {
   start(true, false);
   auto& worker = join(Role::kWorker, 0);
   update();
-  delivery_->to_worker({0}, arena_, reply(1));
+  to_worker(arena_, reply(1));
   update();
   time_.settle();
   ASSERT_EQ(worker.delivered.size(), 1u);
@@ -162,15 +169,48 @@ TEST_F(Delivery, InPlaceOverANetworkHoldsTheNextUpdateBack) {
   EXPECT_THAT(weights_, Each(3)) << "and then it is made";
 }
 
+// Every process numbers its requests from the same number on, so it would take the answer for its own.
+TEST_F(Delivery, ANewIncarnationDoesNotGetTheAnswerToItsPredecessor) {
+  for (const auto& [in_place, share_memory] :
+       {std::pair{true, true}, {true, false}, {false, true}, {false, false}}) {
+    SCOPED_TRACE(::testing::Message() << in_place << share_memory);
+    start(in_place, share_memory);
+    const auto arena = std::make_shared<WorkerArena>(Range{0, kElements}, kElements);
+    if (share_memory && !in_place) {
+      auto segment = Segment::create(kElements * sizeof(float), Segment::PeerMay::kReadAndWrite);
+      ASSERT_TRUE(arena->take_weights(std::move(*segment.map_again())));
+    }
+    join(Role::kWorker, 0);
+    join(Role::kObserver, 0);
+    executor_->pin();  // no delivery is made yet
+    update();
+    to_worker(arena, reply(1));
+    to_observer(reply(1));
+    members_.forget(0, kIncarnation, true);
+    auto& worker = join(Role::kWorker, 0, {2});
+    auto& observer = join(Role::kObserver, 0, {2});
+    executor_->unpin();
+    time_.settle();
+    EXPECT_THAT(worker.delivered, IsEmpty());
+    EXPECT_THAT(observer.delivered, IsEmpty());
+    EXPECT_THAT(weights_, Each(2)) << "and nothing waits for it";
+    members_.forget(0, {2}, true);
+    clients_.clear();
+    time_.settle();
+  }
+}
+
 // It requests again when it has reconnected.
 TEST_F(Delivery, AMemberWithoutAConnectionGetsNothing) {
   for (const bool in_place : {true, false}) {
     start(in_place, false);
-    join(Role::kWorker, 0).channel.end(Status::closed("cut"));
-    time_.settle();
-    delivery_->to_worker({0}, arena_, reply(1));
-    delivery_->to_observer(5, reply(1));
+    auto& worker = join(Role::kWorker, 0);
+    executor_->pin();
     update();
+    to_worker(arena_, reply(1));
+    worker.channel.end(Status::closed("cut"));
+    time_.settle();
+    executor_->unpin();
     time_.settle();
     EXPECT_THAT(clients_.back()->delivered, IsEmpty());
     EXPECT_THAT(weights_, Each(2)) << "and nothing waits for it";

@@ -73,7 +73,7 @@ void MemberTable::bound_unjoined() {
 
 void MemberTable::bind(Peer& peer, const wire::Member& member, Incarnation incarnation) {
   if (auto* old = find(member)) old->channel().close();  // broken, but not detected yet
-  peer.set_member(member);
+  peer.set_member(member, incarnation);
   connected_[member] = &peer;
   log_->debug(fmt::format("{} joined from {}", describe(member), peer.channel().peer()));
   if (member.role != Role::kWorker) return;
@@ -115,6 +115,11 @@ Peer* MemberTable::find(const wire::Member& member) {
   return found == connected_.end() ? nullptr : found->second;
 }
 
+Peer* MemberTable::find(const wire::Member& member, Incarnation incarnation) {
+  auto* peer = find(member);
+  return peer && peer->incarnation() == incarnation ? peer : nullptr;
+}
+
 void MemberTable::send(const wire::Member& member, const wire::Message& message) {
   if (auto* peer = find(member)) peer->channel().send(message);
 }
@@ -132,6 +137,16 @@ bool MemberTable::has(Role role) const {
 std::optional<Incarnation> MemberTable::incarnation(std::uint32_t rank) const {
   const auto worker = workers_.find(rank);
   return worker == workers_.end() ? std::optional<Incarnation>() : worker->second.incarnation;
+}
+
+std::vector<std::uint32_t> MemberTable::doubtful() const {
+  std::vector<std::uint32_t> ranks;
+  for (const auto& [rank, worker] : workers_) {
+    const auto peer = connected_.find({Role::kWorker, rank});
+    if (peer == connected_.end() || peer->second->channel().is_silent(loop_.now(), options_.silence / 2))
+      ranks.push_back(rank);
+  }
+  return ranks;
 }
 
 bool MemberTable::takes_part(const wire::Member& member) const {

@@ -36,7 +36,11 @@ class Peer final : private cluster::Channel::Events {
 
   cluster::Channel& channel() { return channel_; }
   const std::optional<wire::Member>& member() const { return member_; }
-  void set_member(const wire::Member& member) { member_ = member; }
+  Incarnation incarnation() const { return incarnation_; }  // of the member
+  void set_member(const wire::Member& member, Incarnation incarnation) {
+    member_ = member;
+    incarnation_ = incarnation;
+  }
   TimePoint opened_at() const { return opened_at_; }
 
  private:
@@ -49,6 +53,7 @@ class Peer final : private cluster::Channel::Events {
   Events& events_;
   const TimePoint opened_at_;
   std::optional<wire::Member> member_;
+  Incarnation incarnation_;
   cluster::Channel channel_;  // last: its constructor calls back
 };
 
@@ -91,7 +96,8 @@ class MemberTable final : private Peer::Events {
   // Ends all connections; after that they no longer read or write any memory.
   void close();
 
-  Peer* find(const wire::Member& member);  // null while its connection is broken
+  Peer* find(const wire::Member& member);                           // null while its connection is broken
+  Peer* find(const wire::Member& member, Incarnation incarnation);  // null also if another one is connected
   void send(const wire::Member& member, const wire::Message& message);
   void broadcast(wire::Role role, const wire::Message& message);
   bool has(wire::Role role) const;                                   // at least one is connected

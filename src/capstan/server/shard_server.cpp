@@ -170,13 +170,13 @@ Status ShardServer::execute_one(const wire::DropOrder& order) {
 
 Status ShardServer::execute_one(const wire::DeliverOrder& order) {
   if (!is_initialized()) return Status::malformed("a delivery before there are weights");
+  const auto* peer = members_.find(order.member);
+  if (!peer) return Status::ok();
   if (order.member.role == Role::kObserver) {
-    delivery_->to_observer(order.member.index, order.reply);
-    return Status::ok();
+    delivery_->to_observer(*peer, order.reply);
+  } else if (const auto arena = staging_->arena({order.member.index})) {
+    delivery_->to_worker(*peer, arena, order.reply);
   }
-  const WorkerId worker{order.member.index};
-  const auto arena = staging_->arena(worker);
-  if (arena && members_.find(order.member)) delivery_->to_worker(worker, arena, order.reply);
   return Status::ok();
 }
 
