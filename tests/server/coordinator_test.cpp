@@ -226,9 +226,11 @@ TEST(Observers, GetTheVersionTheyAskFor) {
 
 TEST(Observers, KeepTheirNumberWhenTheyComeBack) {
   Events job({"async", 1, 1});
-  EXPECT_EQ(job.coordinator.admit(wire::Role::kObserver, {}, {})->index, 0u);
-  EXPECT_EQ(job.coordinator.admit(wire::Role::kObserver, 0, {})->index, 0u);
-  EXPECT_EQ(job.coordinator.admit(wire::Role::kObserver, 9, {})->index, 1u) << "never given out";
+  EXPECT_EQ(job.coordinator.admit(wire::Role::kObserver, {}, {1})->index, 0u);
+  EXPECT_EQ(job.coordinator.admit(wire::Role::kObserver, 0, {1})->index, 0u);
+  EXPECT_EQ(job.coordinator.admit(wire::Role::kObserver, 9, {2})->index, 1u) << "never given out";
+  EXPECT_EQ(job.coordinator.admit(wire::Role::kObserver, 0, {3})->index, 2u) << "another process";
+  EXPECT_EQ(job.coordinator.admit(wire::Role::kObserver, 0, {1})->index, 0u);
 }
 
 TEST(Servers, AreAsManyAsTheJobHas) {

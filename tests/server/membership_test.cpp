@@ -299,6 +299,24 @@ TEST(Membership, AFollowerWithoutItsLeaderAdmitsNoClientYet) {
   EXPECT_TRUE(peer.is_closed());
 }
 
+TEST(Membership, AnObserverDoesNotTakeOverAnothersConnection) {
+  FakeCluster cluster(false, job(1, 2, "sync"));
+  const auto observer_join = [](std::optional<std::uint32_t> index, std::uint64_t incarnation) {
+    return wire::Join{wire::Role::kObserver, index, {incarnation}, {}};
+  };
+  RawPeer first(cluster, "0"), first_at_follower(cluster, "1");
+  ASSERT_TRUE(first.join(cluster.token(), observer_join({}, 1)));
+  ASSERT_TRUE(first_at_follower.join(cluster.token(), observer_join(0, 1)));
+  RawPeer second(cluster, "0"), second_at_follower(cluster, "1");
+  const auto joined = second.join(cluster.token(), observer_join(0, 2));
+  ASSERT_TRUE(joined);
+  EXPECT_EQ(joined->member.index, 1u);
+  EXPECT_FALSE(second_at_follower.join(cluster.token(), observer_join(0, 2)));
+  cluster.time().settle();
+  EXPECT_FALSE(first.is_closed());
+  EXPECT_FALSE(first_at_follower.is_closed());
+}
+
 TEST(Membership, AnObserverMayReportADeadWorker) {
   LoopbackCluster cluster(false, patient(2));
   auto observer = client::Observer::join(cluster.link_options(), cluster.connector());

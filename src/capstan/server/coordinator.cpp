@@ -33,8 +33,12 @@ void Coordinator::resume(const std::vector<Version>& versions, std::vector<check
 
 Result<wire::Member> Coordinator::admit(Role role, std::optional<std::uint32_t> index,
                                         Incarnation incarnation) {
-  if (role == Role::kObserver)
-    return wire::Member{role, index && *index < next_observer_ ? *index : next_observer_++};
+  if (role == Role::kObserver) {
+    const bool reconnects = index && *index < observers_.size() && observers_[*index] == incarnation;
+    if (reconnects) return wire::Member{role, *index};
+    observers_.push_back(incarnation);
+    return wire::Member{role, static_cast<std::uint32_t>(observers_.size() - 1)};
+  }
   if (role == Role::kServer) {
     if (next_server_ >= options_.servers)
       return Status::refused(fmt::format("this job has {} servers, and all have joined", options_.servers));

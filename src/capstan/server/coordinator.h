@@ -53,7 +53,7 @@ class Coordinator {
 
   // ---- events ----
 
-  // A client asks to join. An observer that reconnects keeps its number.
+  // A client asks to join. An observer that reconnects keeps its number; another process gets a new one.
   Result<wire::Member> admit(wire::Role role, std::optional<std::uint32_t> index, Incarnation incarnation);
   Actions initialized(ServerId server, TimePoint now);  // that server has the initial weights
   Actions pushed(const wire::Push& push, TimePoint now);
@@ -124,7 +124,8 @@ class Coordinator {
   LossWindow loss_;
   Version ordered_;  // after all orders so far
   std::vector<Observation> observations_;
-  std::uint32_t next_observer_ = 0, next_server_ = 1;
+  std::vector<Incarnation> observers_;  // by number
+  std::uint32_t next_server_ = 1;
   std::set<std::uint32_t> initialized_;  // servers that have weights
   std::optional<WorkerId> initializer_;
   std::uint64_t pushes_ = 0, pulls_ = 0;

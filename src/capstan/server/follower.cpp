@@ -25,7 +25,12 @@ Result<wire::Member> Follower::admit(const wire::Join& join) {
   if (!join.index || join.role == wire::Role::kServer || (is_worker && *join.index >= shard.terms().workers))
     return Status::refused("join the leader first: it assigns ranks");
   const wire::Member member{join.role, *join.index};
-  if (!is_worker) return member;
+  if (!is_worker) {
+    // The leader gives each observer a number of its own.
+    if (context_.members.find(member) && !context_.members.find(member, join.incarnation))
+      return Status::refused(fmt::format("{} is another process", describe(member)));
+    return member;
+  }
   const auto layout = wire::from_wire(join.layout);
   if (!layout) return layout.status();
   if (auto bad = shard.check_layout(*layout); !bad.is_ok()) return bad;
