@@ -299,6 +299,25 @@ TEST(Membership, AFollowerWithoutItsLeaderAdmitsNoClientYet) {
   EXPECT_TRUE(peer.is_closed());
 }
 
+// The connection ends without a reason: a client tries again.
+bool is_put_off(RawPeer& peer, const FakeCluster& cluster, const wire::Join& join) {
+  EXPECT_TRUE(peer.shake_hands(cluster.token()));
+  peer.send(join);
+  return !peer.next<wire::Refused>() && peer.is_closed();
+}
+
+TEST(Membership, AFollowerTakesNoModelFromAWorkerThatTheLeaderHasNotAdmitted) {
+  FakeCluster cluster(false, job(1, 2, "sync"));
+  auto other = worker_join(0, 9);
+  other.layout = wire::to_wire(FlatLayout({{"other", {5}}}));
+  RawPeer stranger(cluster, "1");
+  EXPECT_TRUE(is_put_off(stranger, cluster, other));
+  ManualWorker worker(cluster, 0);
+  EXPECT_TRUE(worker.pull());
+  worker.initialize();
+  EXPECT_TRUE(worker.push(0));
+}
+
 TEST(Membership, AnObserverDoesNotTakeOverAnothersConnection) {
   FakeCluster cluster(false, job(1, 2, "sync"));
   const auto observer_join = [](std::optional<std::uint32_t> index, std::uint64_t incarnation) {

@@ -285,7 +285,11 @@ TEST(Reconnect, LeavingTwiceTouchesNothingThatIsGone) {
 
 // What a follower holds of an incarnation that the leader has forgotten does not block the next one.
 TEST(Reconnect, AnOldIncarnationAtAFollowerGivesWayToTheNext) {
-  LoopbackCluster cluster(true, patient(1, 2, "async"));
+  LoopbackCluster cluster(true, patient(2, 2, "async"));
+  const auto first = join_in_time(cluster, "0", worker_join(1, 4));  // the leader knows the model
+  ASSERT_TRUE(first);
+  first->send(wire::Leave{});
+  ASSERT_TRUE(first->next<wire::Leave>());
   { ASSERT_TRUE(join_in_time(cluster, "1", worker_join(0, 5))); }
   const auto history = run_worker(cluster, cluster.connector(), 0, 5);
   EXPECT_TRUE(history.failure) << history.failure.message();

@@ -33,7 +33,7 @@ Result<wire::Member> Follower::admit(const wire::Join& join) {
   }
   const auto layout = wire::from_wire(join.layout);
   if (!layout) return layout.status();
-  if (auto bad = shard.check_layout(*layout); !bad.is_ok()) return bad;
+  if (auto bad = check_layout(*layout); !bad.is_ok()) return bad;
   const auto known = context_.members.incarnation(member.index);
   if (known && *known != join.incarnation)
     return Status::unavailable(
@@ -43,6 +43,16 @@ Result<wire::Member> Follower::admit(const wire::Join& join) {
     context_.lifecycle.enter(Phase::kAwaitingWeights);
   }
   return member;
+}
+
+// The leader's model, not that of the first worker here, which the leader may not know.
+Status Follower::check_layout(const FlatLayout& layout) const {
+  const auto& shard = context_.shard;
+  if (shard.has_layout()) return shard.check_layout(layout);
+  if (!model_) return Status::unavailable("the leader has not announced the job's model yet");
+  const auto difference = model_->difference(layout);
+  if (difference.empty()) return shard.check_layout(layout);
+  return Status::refused("the worker's model differs from the job's (here): " + difference);
 }
 
 void Follower::initialized() {
@@ -102,6 +112,8 @@ transport::Placement Follower::on_payload(cluster::Link&, const wire::Message&, 
 
 void Follower::on_joined(cluster::Link& link, std::optional<transport::Segment>, bool) {
   try {
+    const auto announced = announce(link.joined());
+    if (!announced.is_ok()) throw UserError(announced.message());
     context_.shard.set_terms(terms_of(link.joined()));
     const auto& terms = context_.shard.terms();
     context_.loop.allow_spinning(terms.workers + terms.servers);
@@ -111,6 +123,15 @@ void Follower::on_joined(cluster::Link& link, std::optional<transport::Segment>,
     context_.log->error(fmt::format("cannot start with the leader's terms: {}", error.what()));
     context_.lifecycle.end(Outcome::kCheckpointUnreadable);
   }
+}
+
+// Empty before the first worker has joined the leader.
+Status Follower::announce(const wire::Joined& joined) {
+  if (joined.layout.empty()) return Status::ok();
+  const auto layout = wire::from_wire(joined.layout);
+  if (!layout) return layout.status();
+  model_ = *layout;
+  return Status::ok();
 }
 
 // Off the loop: a server that sends no heartbeats while it reads a large model would be declared lost.
@@ -162,6 +183,8 @@ Status Follower::execute(const wire::Message& message) {
     // The connection first: a payload may still be arriving in this worker's buffer.
     context_.members.forget(gone->member.index, gone->incarnation, gone->lost);
     if (shard.has_layout()) shard.staging().forget({gone->member.index}, gone->incarnation);
+  } else if (const auto* joined = std::get_if<wire::Joined>(&message)) {
+    return announce(*joined);
   } else if (std::holds_alternative<wire::StopRequest>(message)) {
     if (!context_.lifecycle.is_open()) return Status::ok();
     leader_.expect_end();

@@ -42,9 +42,13 @@ class Follower final : public Role, private cluster::Link::Events {
   void on_lost(cluster::Link& link, Status why) override;
 
   Status execute(const wire::Message& message);
+  // The leader's Joined, which it repeats when it knows the job's model.
+  Status announce(const wire::Joined& joined);
+  Status check_layout(const FlatLayout& layout) const;
   void load_checkpoint();
 
   const RoleContext context_;
+  std::optional<FlatLayout> model_;  // the job's
   cluster::PauseDetector pauses_;
   cluster::Link leader_;  // last: open() calls back
 };

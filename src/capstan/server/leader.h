@@ -72,6 +72,7 @@ class Leader final : public Role {
   JobTerms make_terms() const;
   void load_checkpoint(const checkpoint::Found& from);
   Status check_data(const wire::Join& join) const;
+  void announce_model();
   checkpoint::Manifest manifest() const;
 
   const RoleContext context_;

@@ -125,10 +125,23 @@ Result<wire::Member> Leader::admit(const wire::Join& join) {
     }
     context_.lifecycle.enter(Phase::kAwaitingWeights);
   }
+    announce_model();
   // Only now: a refused worker must not set the job's data.
   buffers_.set_layout(*buffers_of(join));
   data_ = join.data;
   return member;
+}
+
+// Workers of one job share one training set; a checkpoint's position is a position in the same one.
+// Followers that join later receive it in their first Joined.
+void Leader::announce_model() {
+  const auto& shard = context_.shard;
+  for (std::uint32_t i = 1; i < options_.job.servers; ++i) {
+    const wire::Member server{wire::Role::kServer, i};
+    auto joined = to_joined(shard.terms(), server, shard.range());
+    joined.layout = wire::to_wire(shard.layout());
+    context_.members.send(server, joined);
+  }
 }
 
 // Workers of one job share one training set; a checkpoint's position is a position in the same one.

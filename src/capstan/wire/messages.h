@@ -154,7 +154,7 @@ struct Joined {  // server → client; carries the weights' segment where the wo
   std::uint64_t end = 0;
   std::string strategy;
   bool in_place = false;                   // weights are read in the server's memory (or sent from it)
-  std::vector<Tensor> layout;              // for observers; empty before the first worker joins
+  std::vector<Tensor> layout;              // for observers and servers; empty before the first worker joins
   Version start = {};                      // the version at which the job began: 0, or a checkpoint's
   std::vector<DataSegment> segments = {};  // the position in the data at that version
   std::string checkpoint = {};             // for servers: the folder to resume from; empty for none
