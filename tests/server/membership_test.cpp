@@ -318,6 +318,41 @@ TEST(Membership, AFollowerTakesNoModelFromAWorkerThatTheLeaderHasNotAdmitted) {
   EXPECT_TRUE(worker.push(0));
 }
 
+TEST(Membership, AWorkerRestartedAtOnceIsPutOffUntilItsPredecessorIsLost) {
+  for (const auto rank : {std::optional<std::uint32_t>(0), std::optional<std::uint32_t>()}) {
+    FakeCluster cluster(false, job(2, 1, "sync"));
+    std::optional<RawPeer> old(std::in_place, cluster, "0");
+    ASSERT_TRUE(old->join(cluster.token(), worker_join(0, 1)));
+    ManualWorker other(cluster, 1);
+    {
+      RawPeer second(cluster, "0");
+      ASSERT_TRUE(second.shake_hands(cluster.token()));
+      second.send(worker_join(rank, 2));
+      EXPECT_TRUE(second.next<wire::Refused>()) << "the first is connected";
+    }
+    old.reset();
+    cluster.time().settle();
+    RawPeer early(cluster, "0");
+    EXPECT_TRUE(is_put_off(early, cluster, worker_join(rank, 3)));
+    ManualWorker::pass(cluster, 1100ms, {&other});
+    RawPeer late(cluster, "0");
+    const auto joined = late.join(cluster.token(), worker_join(rank, 3));
+    ASSERT_TRUE(joined);
+    EXPECT_EQ(joined->member.index, 0u);
+  }
+}
+
+TEST(Membership, AWorkerWhosePredecessorIsSilentIsPutOff) {
+  auto options = job(1, 1, "sync");
+  options.members.silence = 1500ms;
+  FakeCluster cluster(false, options);
+  RawPeer old(cluster, "0");
+  ASSERT_TRUE(old.join(cluster.token(), worker_join(0, 1)));
+  cluster.time().pass(1s, 100ms);
+  RawPeer early(cluster, "0");
+  EXPECT_TRUE(is_put_off(early, cluster, worker_join(0, 2)));
+}
+
 TEST(Membership, AnObserverDoesNotTakeOverAnothersConnection) {
   FakeCluster cluster(false, job(1, 2, "sync"));
   const auto observer_join = [](std::optional<std::uint32_t> index, std::uint64_t incarnation) {

@@ -32,7 +32,7 @@ void Coordinator::resume(const std::vector<Version>& versions, std::vector<check
 // ---- events ----
 
 Result<wire::Member> Coordinator::admit(Role role, std::optional<std::uint32_t> index,
-                                        Incarnation incarnation) {
+                                        Incarnation incarnation, std::span<const std::uint32_t> doubtful) {
   if (role == Role::kObserver) {
     const bool reconnects = index && *index < observers_.size() && observers_[*index] == incarnation;
     if (reconnects) return wire::Member{role, *index};
@@ -44,7 +44,7 @@ Result<wire::Member> Coordinator::admit(Role role, std::optional<std::uint32_t> 
       return Status::refused(fmt::format("this job has {} servers, and all have joined", options_.servers));
     return wire::Member{role, next_server_++};
   }
-  const auto worker = workers_.admit(index, incarnation);
+  const auto worker = workers_.admit(index, incarnation, doubtful);
   if (!worker) return worker.status();
   return wire::Member{role, worker->value};
 }

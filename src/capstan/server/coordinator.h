@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <variant>
 #include <vector>
@@ -54,7 +55,9 @@ class Coordinator {
   // ---- events ----
 
   // A client asks to join. An observer that reconnects keeps its number; another process gets a new one.
-  Result<wire::Member> admit(wire::Role role, std::optional<std::uint32_t> index, Incarnation incarnation);
+  // `doubtful`: workers that may be lost soon (WorkerTable::admit).
+  Result<wire::Member> admit(wire::Role role, std::optional<std::uint32_t> index, Incarnation incarnation,
+                             std::span<const std::uint32_t> doubtful = {});
   Actions initialized(ServerId server, TimePoint now);  // that server has the initial weights
   Actions pushed(const wire::Push& push, TimePoint now);
   Actions staged(ServerId server, WorkerId worker, Incarnation incarnation, Sequence sequence, TimePoint now);

@@ -116,7 +116,8 @@ Result<wire::Member> Leader::admit(const wire::Join& join) {
   if (!layout) return layout.status();
   if (auto bad = shard.check_layout(*layout); !bad.is_ok()) return bad;
   if (auto bad = check_data(join); !bad.is_ok()) return bad;
-  const auto member = coordinator_.admit(join.role, join.index, join.incarnation);
+  const auto member =
+      coordinator_.admit(join.role, join.index, join.incarnation, context_.members.doubtful());
   if (!member) return member;
   if (!shard.has_layout()) {
     if (auto bad = shard.set_layout(*layout); !bad.is_ok()) {

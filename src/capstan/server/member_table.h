@@ -102,7 +102,9 @@ class MemberTable final : private Peer::Events {
   void broadcast(wire::Role role, const wire::Message& message);
   bool has(wire::Role role) const;                                   // at least one is connected
   std::optional<Incarnation> incarnation(std::uint32_t rank) const;  // of a worker in the table
-  bool takes_part(const wire::Member& member) const;                 // false for a worker that has left
+  // Workers in the table that may be lost soon: their connection is broken, or heartbeats are missing.
+  std::vector<std::uint32_t> doubtful() const;
+  bool takes_part(const wire::Member& member) const;  // false for a worker that has left
 
   // Called once per kTick: checks silence, gives up broken connections, sends heartbeats.
   static constexpr auto kTick = std::chrono::milliseconds(100);

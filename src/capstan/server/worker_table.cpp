@@ -58,10 +58,11 @@ WorkerTable::WorkerTable(std::uint32_t workers, std::size_t groups) : groups_(gr
   }
 }
 
-Result<WorkerId> WorkerTable::admit(std::optional<std::uint32_t> rank, Incarnation incarnation) {
+Result<WorkerId> WorkerTable::admit(std::optional<std::uint32_t> rank, Incarnation incarnation,
+                                    std::span<const std::uint32_t> doubtful) {
   if (!rank) rank = free_rank(incarnation);
-  if (!rank) return Status::refused(fmt::format("this job has {} workers, and all ranks are taken", size()));
-  if (auto bad = check_place(*rank, incarnation); !bad.is_ok()) return bad;
+  if (!rank) return all_taken(doubtful);
+  if (auto bad = check_place(*rank, incarnation, doubtful); !bad.is_ok()) return bad;
   const auto& record = records_[*rank];
   const bool reconnects = record.is_live() && record.incarnation == incarnation;
   if (!reconnects) take_place(*rank, incarnation);
@@ -80,13 +81,26 @@ std::optional<std::uint32_t> WorkerTable::free_rank(Incarnation incarnation) con
   return {};
 }
 
-Status WorkerTable::check_place(std::uint32_t rank, Incarnation incarnation) const {
+Status WorkerTable::all_taken(std::span<const std::uint32_t> doubtful) const {
+  const auto may_be_lost = [&](std::uint32_t rank) { return records_[rank].is_live(); };
+  if (std::ranges::any_of(doubtful, may_be_lost))
+    return Status::unavailable("all ranks are taken, and the loss of one is not certain yet");
+  return Status::refused(fmt::format("this job has {} workers, and all ranks are taken", size()));
+}
+
+Status WorkerTable::check_place(std::uint32_t rank, Incarnation incarnation,
+                                std::span<const std::uint32_t> doubtful) const {
   if (rank >= size())
     return Status::refused(
         fmt::format("worker {} does not exist: this job has {} workers, from 0", rank, size()));
   const auto& record = records_[rank];
   const bool is_same = record.incarnation == incarnation;
-  if (record.is_live() && !is_same) return Status::refused(fmt::format("worker {} has already joined", rank));
+  if (record.is_live() && !is_same) {
+    if (std::ranges::find(doubtful, rank) != doubtful.end())
+      return Status::unavailable(
+          fmt::format("the previous process of worker {} is not known to be lost yet", rank));
+    return Status::refused(fmt::format("worker {} has already joined", rank));
+  }
   if (record.phase == kLeft)
     return Status::refused(fmt::format("worker {} has finished its part of this job", rank));
   if (record.phase == kLost && is_same) return Status::refused("the servers have declared this worker lost");

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "capstan/base/ids.h"
@@ -69,8 +70,10 @@ class WorkerTable {
   void resume(std::vector<checkpoint::HighWaterMark> marks) { earlier_marks_ = std::move(marks); }
 
   // A worker gets the rank that it asks for, or the lowest absent one, or the lowest lost one. A rank in use
-  // is refused unless the same incarnation reconnects.
-  Result<WorkerId> admit(std::optional<std::uint32_t> rank, Incarnation incarnation);
+  // is refused unless the same incarnation reconnects; if that rank is `doubtful`, it may be lost soon, and
+  // the answer is kUnavailable.
+  Result<WorkerId> admit(std::optional<std::uint32_t> rank, Incarnation incarnation,
+                         std::span<const std::uint32_t> doubtful = {});
 
   // An update has applied the servers' sum.
   void apply_accumulated();
@@ -81,7 +84,10 @@ class WorkerTable {
 
  private:
   std::optional<std::uint32_t> free_rank(Incarnation incarnation) const;
-  Status check_place(std::uint32_t rank, Incarnation incarnation) const;
+  Status check_place(std::uint32_t rank, Incarnation incarnation,
+                     std::span<const std::uint32_t> doubtful) const;
+  // No rank is free.
+  Status all_taken(std::span<const std::uint32_t> doubtful) const;
   void take_place(std::uint32_t rank, Incarnation incarnation);
 
   const std::size_t groups_;
