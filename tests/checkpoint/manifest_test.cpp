@@ -178,6 +178,8 @@ TEST(Manifest, NamesTheFileAndTheFault) {
       {with("/statistics/0/shape", {1ull << 60}), "is too large"},
       {with("/data/legs/0/batch", 0), "a data segment has no"},
       {with("/data/legs/0/steps", Json::array()), "a data segment has no"},
+      {with("/data/legs/0/steps", {3, 1ull << 62}), "a data segment is too large"},
+      {with("/data/legs/0/batch", 1ull << 63), "a data segment is too large"},
   };
   for (const auto& [text, fault] : faults) {
     EXPECT_THAT([&] { parse_manifest(text, "folder/m.json"); },

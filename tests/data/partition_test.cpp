@@ -183,6 +183,33 @@ TEST(Sampler, ResumesWithEverySampleOnceAfterWorkersStoppedAtDifferentSteps) {
   }
 }
 
+// As one worker's steps after a long run, or by mistake. The time depends on segments and workers only.
+TEST(Sampler, ResumesAfterAnyNumberOfSteps) {
+  constexpr std::uint64_t kFar = std::uint64_t{1} << 48;
+  const std::vector<DataSegment> earlier = {{2, {3, kFar}}, {5, {kFar - 7}}};
+  // 8 samples: 2 steps per epoch for 2 workers of batch 2. Epoch 0 is done by both workers. In epoch 1,
+  // worker 0 has done the first of its two steps; after that, its half of each epoch is left to the second
+  // segment.
+  const Remainder after_one(8, {earlier[0]});
+  EXPECT_EQ(after_one.samples(0), 0u);
+  EXPECT_EQ(after_one.samples(1), 2u);
+  EXPECT_EQ(after_one.samples(2), 4u);
+  EXPECT_EQ(after_one.samples(kFar / 2 - 1), 4u);
+  EXPECT_EQ(after_one.samples(kFar / 2), 8u);
+  EXPECT_EQ(after_one.first_whole_epoch(), kFar / 2);
+  EXPECT_EQ(after_one.order(1, kFar / 2 - 1).size(), 4u);
+  // One step per epoch up to there for a batch of 5, then two.
+  const auto steps = kFar - 7 - (kFar / 2 - 1);
+  Sampler sampler({8, 1, 8}, 0, 1, earlier);
+  EXPECT_EQ(sampler.steps(0), 0u);
+  EXPECT_EQ(sampler.steps(kFar / 2 - 1), 0u);
+  EXPECT_EQ(sampler.steps(kFar / 2 + steps / 2 - 1), 0u);
+  EXPECT_EQ(sampler.steps(kFar / 2 + steps / 2), 1u);
+  EXPECT_EQ(sampler.batch(kFar / 2 + steps / 2, 0).size(), steps % 2 == 0 ? 8u : 3u);
+  EXPECT_EQ(sampler.place(0).epoch, kFar / 2 + steps / 2);
+  EXPECT_EQ(sampler.total_steps(kFar), kFar - kFar / 2 - steps / 2);
+}
+
 TEST(Partition, DescribesAnUnevenEpoch) {
   EXPECT_EQ(describe_uneven({1437, 2, 32}),
             "1,437 samples ÷ (2 × 32): 23 steps per epoch, the last with 29 samples");

@@ -68,6 +68,24 @@ TEST_F(Staging, ARepeatedPushIsAnnouncedOncePerConnection) {
   EXPECT_FALSE(*staging_.stage(kWorker, push(1), kBytes));
 }
 
+// A checkpoint records the steps.
+TEST_F(Staging, StepsDoNotDecreaseOrJump) {
+  const auto with_steps = [](std::uint64_t sequence, std::uint64_t steps) {
+    auto p = push(sequence);
+    p.steps = {steps};
+    return p;
+  };
+  constexpr std::uint64_t kMost = std::uint64_t{1} << 32;
+  EXPECT_THAT(error(with_steps(1, std::numeric_limits<std::uint64_t>::max())), HasSubstr("steps"));
+  EXPECT_THAT(error(with_steps(1, kMost + 1)), HasSubstr("steps"));
+  EXPECT_EQ(staging_.place(kWorker, with_steps(1, kMost + 1), kBytes).action, Action::kRefuse);
+  EXPECT_EQ(error(with_steps(1, kMost)), "");
+  settle(1);
+  EXPECT_THAT(error(with_steps(2, kMost - 1)), HasSubstr("steps"));
+  EXPECT_THAT(error(with_steps(2, 2 * kMost + 1)), HasSubstr("steps"));
+  EXPECT_EQ(error(with_steps(2, kMost)), "");
+}
+
 TEST_F(Staging, RefusesWhatIsIllegal) {
   EXPECT_THAT(error(push(1, 7, 0)), HasSubstr("another worker's rank"));
   EXPECT_THAT(error(push(1, 8)), HasSubstr("another incarnation"));

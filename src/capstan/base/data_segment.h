@@ -17,6 +17,19 @@ struct DataSegment {
   friend bool operator==(const DataSegment&, const DataSegment&) = default;
 };
 
+// Bounds for values of a file or a peer, so that no arithmetic overflows: the steps of a worker, and the
+// samples of a step of all workers. A worker that makes a step per microsecond reaches the first after nine
+// years.
+inline constexpr std::uint64_t kMostSteps = std::uint64_t{1} << 48;
+inline constexpr std::uint64_t kMostSamplesPerStep = std::uint64_t{1} << 48;
+
+// False for a segment without workers or batch size, and for one beyond the bounds.
+inline bool is_possible(const DataSegment& segment) {
+  return segment.batch > 0 && !segment.steps.empty() &&
+         segment.batch <= kMostSamplesPerStep / segment.workers() &&
+         std::ranges::max(segment.steps) <= kMostSteps;
+}
+
 // The sum over the segments of the steps of each segment's fastest worker.
 inline std::uint64_t steps_of(const std::vector<DataSegment>& segments) {
   std::uint64_t steps = 0;

@@ -137,6 +137,7 @@ Manifest read(const Json& json) {
     l.batch = whole(segment.at("batch"));
     l.steps = whole_numbers(segment.at("steps"));
     if (l.batch == 0 || l.steps.empty()) throw UserError("a data segment has no workers or no batch size");
+    if (!is_possible(l)) throw UserError("a data segment is too large");
   }
   if (json.contains("groups")) {
     for (const auto& g : json.at("groups"))

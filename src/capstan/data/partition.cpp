@@ -1,6 +1,7 @@
 #include "capstan/data/partition.h"
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
 #include <numeric>
 #include <utility>
@@ -13,6 +14,7 @@
 namespace capstan::data {
 namespace {
 
+constexpr auto kEndless = std::numeric_limits<std::uint64_t>::max();
 constexpr std::uint64_t kDomain = 0x6f72646572;  // separates this random stream from others
 
 std::string with_commas(std::uint64_t number) {
@@ -36,6 +38,11 @@ Range Partition::slice(std::uint64_t step, std::uint64_t rank) const {
   return {first, first + share + (rank < longer ? 1 : 0)};
 }
 
+std::uint64_t Partition::used(std::uint64_t steps, std::uint64_t rank) const {
+  const auto full = samples / (workers * batch);
+  return steps <= full ? steps * batch : full * batch + slice(full, rank).size();
+}
+
 std::string describe_uneven(const Partition& p) {
   const auto steps = p.steps_per_epoch();
   const auto rest = p.samples % (p.workers * p.batch);
@@ -57,49 +64,74 @@ std::vector<std::uint32_t> epoch_order(std::uint64_t samples, std::uint64_t seed
 }
 
 Remainder::Remainder(std::uint64_t samples, std::vector<DataSegment> segments)
-    : whole_(samples), segments_(std::move(segments)) {
-  for (std::size_t segment = 0; segment < segments_.size(); ++segment) {
-    const auto furthest =
-        segments_[segment].steps.empty()
-            ? 0
-            : *std::max_element(segments_[segment].steps.begin(), segments_[segment].steps.end());
-    auto& stages = stages_.emplace_back();
-    std::uint64_t first = 0;
-    for (std::uint64_t epoch = 0; first < furthest || epoch < left_.size(); ++epoch) {
-      if (epoch == left_.size()) left_.push_back(whole_);
-      stages.push_back({left_[epoch], first});
-      const Partition here{left_[epoch], segments_[segment].workers(), segments_[segment].batch};
-      const auto done = done_in(segment, epoch);
-      for (std::uint64_t rank = 0; rank < done.size(); ++rank) {
-        for (std::uint64_t step = 0; step < done[rank]; ++step) left_[epoch] -= here.slice(step, rank).size();
-      }
-      first += here.steps_per_epoch();
+    : whole_(samples), segments_(std::move(segments)), runs_{{0, samples}} {
+  for (std::size_t segment = 0; segment < segments_.size(); ++segment) subtract(segment);
+}
+
+// The number of epochs has no effect on the time: each worker divides them at the one in which it stopped.
+void Remainder::subtract(std::size_t segment) {
+  const auto before = std::exchange(runs_, {});
+  auto& stages = stages_.emplace_back();
+  std::uint64_t first_step = 0;
+  for (std::size_t i = 0; i < before.size(); ++i) {
+    const auto& run = before[i];
+    const auto end = i + 1 < before.size() ? before[i + 1].first_epoch : kEndless;
+    stages.push_back({run, first_step});
+    const auto here = partition(segment, run.samples);
+    const auto steps_per_epoch = here.steps_per_epoch();
+    std::vector<std::uint64_t> begins = {run.first_epoch};
+    for (const auto steps : segments_[segment].steps) {
+      if (steps_per_epoch == 0 || steps <= first_step) continue;
+      const auto stopped_in = run.first_epoch + (steps - first_step) / steps_per_epoch;
+      for (const auto epoch : {stopped_in, stopped_in + 1})
+        if (epoch > run.first_epoch && epoch < end) begins.push_back(epoch);
     }
+    std::ranges::sort(begins);
+    for (const auto epoch : begins) {
+      auto left = run.samples;
+      const auto done = done_in(segment, epoch);
+      for (std::uint64_t rank = 0; rank < done.size(); ++rank) left -= here.used(done[rank], rank);
+      if (runs_.empty() || runs_.back().samples != left) runs_.push_back({epoch, left});
+    }
+    const auto epochs = end - run.first_epoch;
+    const bool is_beyond = steps_per_epoch > (kEndless - first_step) / epochs;
+    first_step = is_beyond ? kEndless : first_step + epochs * steps_per_epoch;
   }
-  while (!left_.empty() && left_.back() == whole_) left_.pop_back();
+}
+
+Partition Remainder::partition(std::size_t segment, std::uint64_t samples) const {
+  return {samples, segments_[segment].workers(), segments_[segment].batch};
+}
+
+const Remainder::Stage& Remainder::stage(std::size_t segment, std::uint64_t epoch) const {
+  const auto& stages = stages_[segment];
+  return *std::prev(
+      std::ranges::upper_bound(stages, epoch, {}, [](const Stage& s) { return s.run.first_epoch; }));
 }
 
 std::vector<std::uint64_t> Remainder::done_in(std::size_t segment, std::uint64_t epoch) const {
-  const auto& stage = stages_[segment][epoch];
-  const auto here =
-      Partition{stage.samples, segments_[segment].workers(), segments_[segment].batch}.steps_per_epoch();
+  const auto& [run, first_step] = stage(segment, epoch);
+  const auto here = partition(segment, run.samples).steps_per_epoch();
+  const auto epochs = epoch - run.first_epoch;  // of the run, before this one
   std::vector<std::uint64_t> done;
-  for (const auto steps : segments_[segment].steps)
-    done.push_back(std::min(here, steps - std::min(steps, stage.first_step)));
+  for (const auto steps : segments_[segment].steps) {
+    const auto in_run = steps - std::min(steps, first_step);
+    const bool is_reached = here > 0 && in_run / here >= epochs;
+    done.push_back(is_reached ? std::min(here, in_run - epochs * here) : 0);
+  }
   return done;
 }
 
 std::uint64_t Remainder::samples(std::uint64_t epoch) const {
-  return epoch < left_.size() ? left_[epoch] : whole_;
+  return std::prev(std::ranges::upper_bound(runs_, epoch, {}, &Run::first_epoch))->samples;
 }
 
 std::vector<std::uint32_t> Remainder::order(std::uint64_t seed, std::uint64_t epoch) const {
   auto order = epoch_order(whole_, seed, epoch);
   for (std::size_t segment = 0; segment < segments_.size(); ++segment) {
-    if (epoch >= stages_[segment].size()) continue;
-    const Partition here{stages_[segment][epoch].samples, segments_[segment].workers(),
-                         segments_[segment].batch};
     const auto done = done_in(segment, epoch);
+    if (std::ranges::max(done) == 0) continue;
+    const auto here = partition(segment, stage(segment, epoch).run.samples);
     std::vector<bool> used(order.size());
     for (std::uint64_t rank = 0; rank < done.size(); ++rank) {
       for (std::uint64_t step = 0; step < done[rank]; ++step) {
@@ -133,19 +165,25 @@ std::uint64_t Sampler::steps(std::uint64_t epoch) const {
 }
 
 std::uint64_t Sampler::total_steps(std::uint64_t epochs) const {
-  const auto cut = std::min(epochs, remainder_.first_whole_epoch());
-  auto total = (epochs - cut) * partition_.steps_per_epoch();
-  for (std::uint64_t epoch = 0; epoch < cut; ++epoch) total += steps(epoch);
+  std::uint64_t total = 0;
+  const auto& runs = remainder_.runs();
+  for (std::size_t i = 0; i < runs.size() && runs[i].first_epoch < epochs; ++i) {
+    const auto end = i + 1 < runs.size() ? std::min(epochs, runs[i + 1].first_epoch) : epochs;
+    total += (end - runs[i].first_epoch) * steps(runs[i].first_epoch);
+  }
   return total;
 }
 
 Sampler::Place Sampler::place(std::uint64_t step) const {
-  std::uint64_t epoch = 0;
-  for (; epoch < remainder_.first_whole_epoch(); ++epoch) {
-    if (step < steps(epoch)) return {epoch, step};
-    step -= steps(epoch);
+  const auto& runs = remainder_.runs();
+  for (std::size_t i = 0; i + 1 < runs.size(); ++i) {
+    const auto here = steps(runs[i].first_epoch), epochs = runs[i + 1].first_epoch - runs[i].first_epoch;
+    if (here == 0) continue;
+    if (step / here < epochs) return {runs[i].first_epoch + step / here, step % here};
+    step -= epochs * here;
   }
-  return {epoch + step / partition_.steps_per_epoch(), step % partition_.steps_per_epoch()};
+  const auto here = partition_.steps_per_epoch();
+  return {remainder_.first_whole_epoch() + step / here, step % here};
 }
 
 std::span<const std::uint32_t> Sampler::batch(std::uint64_t epoch, std::uint64_t step) {

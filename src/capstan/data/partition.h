@@ -23,6 +23,8 @@ struct Partition {
   // The positions in the epoch's order that `rank` takes at `step`. The last, partial global batch is divided
   // as evenly as possible, so that a worker may get none.
   Range slice(std::uint64_t step, std::uint64_t rank) const;
+  // The samples that `rank` takes in the first `steps` steps of an epoch.
+  std::uint64_t used(std::uint64_t steps, std::uint64_t rank) const;
 };
 
 // One line about the last, partial global batch, such as "1,437 samples ÷ (2 × 32): 23 steps per epoch, the
@@ -32,7 +34,8 @@ std::string describe_uneven(const Partition& partition);
 // The order of the samples in one epoch; the same for the same arguments on every machine.
 std::vector<std::uint32_t> epoch_order(std::uint64_t samples, std::uint64_t seed, std::uint64_t epoch);
 
-// The samples of each epoch that the segments of a run have not used. Immutable.
+// The samples of each epoch that the segments of a run have not used. The segments must be possible
+// (base/data_segment.h). Immutable.
 class Remainder {
  public:
   Remainder(std::uint64_t samples, std::vector<DataSegment> segments);
@@ -40,22 +43,32 @@ class Remainder {
   std::uint64_t samples(std::uint64_t epoch) const;
   // The unused samples, in the epoch's order.
   std::vector<std::uint32_t> order(std::uint64_t seed, std::uint64_t epoch) const;
+
+  // Consecutive epochs, up to the next run, with the same number of unused samples. The last run is endless.
+  struct Run {
+    std::uint64_t first_epoch = 0;
+    std::uint64_t samples = 0;
+  };
+  const std::vector<Run>& runs() const { return runs_; }
   // From this epoch on, no sample has been used.
-  std::uint64_t first_whole_epoch() const { return left_.size(); }
+  std::uint64_t first_whole_epoch() const { return runs_.back().first_epoch; }
 
  private:
-  // An epoch at the begin of one segment.
+  // A run at the begin of one segment.
   struct Stage {
-    std::uint64_t samples = 0;
-    std::uint64_t first_step = 0;
+    Run run;
+    std::uint64_t first_step = 0;  // of the segment in the run
   };
+  void subtract(std::size_t segment);
+  Partition partition(std::size_t segment, std::uint64_t samples) const;
+  const Stage& stage(std::size_t segment, std::uint64_t epoch) const;
   // Steps of the segment that each worker has computed in this epoch.
   std::vector<std::uint64_t> done_in(std::size_t segment, std::uint64_t epoch) const;
 
   std::uint64_t whole_;
   std::vector<DataSegment> segments_;
   std::vector<std::vector<Stage>> stages_;  // by segment, by epoch
-  std::vector<std::uint64_t> left_;         // by epoch
+  std::vector<Run> runs_;                   // by epoch
 };
 
 // One worker's batches in the current segment. Caches the current epoch's order. Not thread-safe.

@@ -125,15 +125,14 @@ Result<wire::Member> Leader::admit(const wire::Join& join) {
       return bad;
     }
     context_.lifecycle.enter(Phase::kAwaitingWeights);
-  }
     announce_model();
+  }
   // Only now: a refused worker must not set the job's data.
   buffers_.set_layout(*buffers_of(join));
   data_ = join.data;
   return member;
 }
 
-// Workers of one job share one training set; a checkpoint's position is a position in the same one.
 // Followers that join later receive it in their first Joined.
 void Leader::announce_model() {
   const auto& shard = context_.shard;
@@ -149,6 +148,8 @@ void Leader::announce_model() {
 Status Leader::check_data(const wire::Join& join) const {
   const auto buffers = buffers_of(join);
   if (!buffers) return buffers.status();
+  if (join.data.batch > kMostSamplesPerStep / options_.job.workers)
+    return Status::refused(fmt::format("a batch of {} samples is too large", join.data.batch));
   if (const auto difference = buffers_.difference(*buffers); !difference.empty())
     return Status::refused("the worker's buffers differ from the job's (here): " + difference);
   auto data = data_.value_or(join.data);

@@ -2,7 +2,15 @@
 
 #include <algorithm>
 
+#include "capstan/base/data_segment.h"
+
 namespace capstan::server {
+namespace {
+
+// An epoch has fewer: indices of samples have 32 bits.
+constexpr std::uint64_t kMostStepsPerPush = std::uint64_t{1} << 32;
+
+}  // namespace
 
 bool PushStaging::Entry::in_use() const {
   return std::ranges::any_of(settled, [&](Sequence s) { return s < staged; });
@@ -16,7 +24,7 @@ bool PushStaging::join(WorkerId worker, Incarnation incarnation) {
   auto& entry = entries_[worker];
   const bool reconnects = entry.arena && entry.incarnation == incarnation;
   if (!reconnects) {
-    entry = {incarnation, std::make_shared<WorkerArena>(shard_, layout_size_), {}, false, {}};
+    entry = {incarnation, std::make_shared<WorkerArena>(shard_, layout_size_), {}, {}, false, {}};
     entry.settled.resize(groups_);
     for (const auto& mark : marks_) {
       if (mark.worker == worker && mark.incarnation == incarnation) entry.settled[mark.group] = mark.sequence;
@@ -45,6 +53,9 @@ Status PushStaging::check(WorkerId from, const wire::Push& push) const {
   if (push.sequence <= entry->staged) return Status::ok();
   if (!is_open_) return Status::malformed("a push before there are weights");
   if (push.sequence.value != entry->staged.value + 1) return Status::malformed("a push out of order");
+  if (push.steps < entry->steps || push.steps.value - entry->steps.value > kMostStepsPerPush ||
+      push.steps.value > kMostSteps)
+    return Status::malformed("a push with an impossible number of steps");
   if (entry->in_use()) return Status::malformed("a push before the previous one was answered");
   return Status::ok();
 }
@@ -67,6 +78,7 @@ Result<bool> PushStaging::stage(WorkerId from, const wire::Push& push, std::size
     const auto expected = entry.arena->shares_gradients() ? 0 : shard_.size() * sizeof(float);
     if (payload_bytes != expected) return Status::malformed("a push with a payload of the wrong size");
     entry.staged = push.sequence;
+    entry.steps = push.steps;
   }
   entry.announced = true;
   return true;

@@ -51,6 +51,7 @@ class PushStaging {
     Incarnation incarnation;
     std::shared_ptr<WorkerArena> arena;
     Sequence staged;                // newest push held here
+    StepCount steps;                // of that push
     bool announced = false;         // the leader was notified since the worker last joined
     std::vector<Sequence> settled;  // by group: newest push that was applied, accumulated or dropped
 
