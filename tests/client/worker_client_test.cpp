@@ -26,6 +26,7 @@ class ScriptedServer final : private cluster::Channel::Events {
   struct Answer {
     std::optional<wire::Message> message;
     std::size_t payload = 0;
+    bool hangs_up = false;
   };
   using Script = std::function<Answer(const wire::Message&)>;
 
@@ -68,6 +69,7 @@ class ScriptedServer final : private cluster::Channel::Events {
   void on_message(cluster::Channel& channel, cluster::Arrival arrival) override {
     const auto answer = script_(arrival.message);
     has_joined_ |= std::holds_alternative<wire::Join>(arrival.message);
+    if (answer.hangs_up) channel.close();
     if (!answer.message) return;
     if (answer.payload == 0) return channel.send(*answer.message);
     const auto zeros = std::make_shared<std::vector<float>>(answer.payload);
@@ -151,6 +153,63 @@ TEST_F(Worker, ShardsThatDoNotMakeUpTheModelAreMalformed) {
   const auto client = join(options({"0", "1"}));
   EXPECT_EQ(client.status().code(), StatusCode::kMalformed);
   EXPECT_EQ(client.status().message(), "the servers' shards do not cover the model");
+}
+
+TEST_F(Worker, ShardsThatOverlapAreMalformed) {
+  serve("0", joins_with(joined(0, 32, 2)));
+  serve("1", joins_with(joined(0, 32, 2, 1)));
+  const auto client = join(options({"0", "1"}));
+  EXPECT_EQ(client.status().code(), StatusCode::kMalformed);
+}
+
+TEST_F(Worker, ARankOutsideTheJobIsMalformed) {
+  for (const auto& [rank, workers] : {std::pair{0u, 0u}, {2u, 2u}}) {
+    auto answer = joined(0, layout_.size());
+    answer.member.index = rank;
+    answer.workers = workers;
+    serve("0", joins_with(answer));
+    const auto client = join(options({"0"}));
+    EXPECT_EQ(client.status().code(), StatusCode::kMalformed);
+    servers_.clear();
+  }
+  auto answer = joined(0, layout_.size());
+  answer.member.role = wire::Role::kObserver;
+  serve("0", joins_with(answer));
+  EXPECT_EQ(join(options({"0"})).status().code(), StatusCode::kMalformed);
+}
+
+TEST_F(Worker, APositionInTheDataThatCannotBeIsMalformed) {
+  constexpr auto kHuge = std::uint64_t{1} << 62;
+  for (const auto& segment : {wire::DataSegment{0, {1}}, wire::DataSegment{1, {}},
+                              wire::DataSegment{kHuge, {1, 1}}, wire::DataSegment{1, {1, kHuge}}}) {
+    auto answer = joined(0, layout_.size());
+    answer.segments = {{32, {5, 5}}, segment};
+    serve("0", joins_with(answer));
+    const auto client = join(options({"0"}));
+    EXPECT_EQ(client.status().code(), StatusCode::kMalformed);
+    servers_.clear();
+  }
+}
+
+// Payloads are placed by the ranges.
+TEST_F(Worker, AServerThatComesBackWithAnotherRangeIsMalformed) {
+  for (const bool other_server : {false, true}) {
+    std::atomic<int> joins = 0;
+    serve("0", [&](const wire::Message& message) -> ScriptedServer::Answer {
+      if (std::holds_alternative<wire::Join>(message))
+        return {++joins == 1   ? joined(0, layout_.size())
+                : other_server ? joined(0, layout_.size(), 1, 7)
+                               : joined(64, 1u << 20)};
+      if (std::holds_alternative<wire::Pull>(message)) return {{}, 0, joins == 1};
+      return {};
+    });
+    const auto client = join(options({"0"}));
+    ASSERT_TRUE(client) << client.status().message();
+    const auto update = (*client)->pull();
+    ASSERT_FALSE(update);
+    EXPECT_EQ(update.status().code(), StatusCode::kMalformed) << update.status().message();
+    servers_.clear();
+  }
 }
 
 TEST_F(Worker, AServerThatIsListedTwiceIsRefused) {

@@ -42,17 +42,29 @@ Range WorkerClient::range(std::size_t server) const {
   return {links_.joined(server).begin, links_.joined(server).end};
 }
 
-// All servers have accepted this worker: allocates the memory and shares it.
-Status WorkerClient::prepare() {
-  joined_ = links_.joined(0);
-  std::uint64_t covered = 0;
+Status WorkerClient::check_joined() const {
+  if (joined_.member.role != wire::Role::kWorker || joined_.member.index >= joined_.workers)
+    return Status::malformed(
+        fmt::format("the server assigned rank {} of {} workers", joined_.member.index, joined_.workers));
+  if (!std::ranges::all_of(segments(), is_possible))
+    return Status::malformed("the server's position in the data is impossible");
+  std::vector<Range> ranges;
   for (std::size_t s = 0; s < links_.size(); ++s) {
     if (range(s).begin > range(s).end || range(s).end > layout_.size())
       return Status::malformed("a server's shard exceeds the model");
-    covered += range(s).size();
+    ranges.push_back(range(s));
   }
+  std::ranges::sort(ranges, {}, [](const Range& r) { return std::pair(r.begin, r.end); });
+  std::uint64_t covered = 0;
+  for (const auto& r : ranges) covered = r.begin == covered ? r.end : layout_.size() + 1;
   if (covered != layout_.size()) return Status::malformed("the servers' shards do not cover the model");
+  return Status::ok();
+}
 
+// All servers have accepted this worker: allocates the memory and shares it.
+Status WorkerClient::prepare() {
+  joined_ = links_.joined(0);
+  if (auto bad = check_joined(); !bad.is_ok()) return bad;
   weights_ = joined_.in_place ? WeightsArena::of_server_segments(layout_.size())
                               : WeightsArena::own_segment(layout_.size());
   for (std::size_t s = 0; s < links_.size(); ++s) {

@@ -103,6 +103,7 @@ class WorkerClient final : private Links::Events {
   void on_joined(std::size_t server, std::optional<transport::Segment> weights, bool again) override;
 
   Status prepare();
+  Status check_joined() const;
   Range range(std::size_t server) const;
   void send_push(std::size_t server);
   void share_memory(std::size_t server);

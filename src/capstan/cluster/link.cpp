@@ -6,6 +6,16 @@
 #include <fmt/format.h>
 
 namespace capstan::cluster {
+namespace {
+
+// Users of a link place payloads by these fields. An observer may join before the ranges are known.
+bool is_same_place(const wire::Joined& a, const wire::Joined& b) {
+  const bool is_worker = a.member.role == wire::Role::kWorker;
+  return a.member == b.member && a.server == b.server && a.servers == b.servers && a.workers == b.workers &&
+         (!is_worker || (a.begin == b.begin && a.end == b.end));
+}
+
+}  // namespace
 
 Link::Link(transport::EventLoop& loop, Options options, Connect connect, Events& events)
     : loop_(loop),
@@ -58,6 +68,8 @@ void Link::on_message(Channel& channel, Arrival arrival) {
   if (!joined)
     return channel.end(
         Status::malformed(fmt::format("received {} instead of Joined", wire::name_of(arrival.message))));
+  if (was_joined_ && !is_same_place(joined_, *joined))
+    return channel.end(Status::malformed("the server came back with another part of the job"));
   cancel_timer();
   state_ = State::kJoined;
   joined_ = std::move(*joined);
