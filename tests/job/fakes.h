@@ -119,6 +119,12 @@ class FakeProcesses final : public launch::Processes {
     return killed_;
   }
   // Waits until the supervisor has polled `count` times.
+  // Two polls from now: what ended before this call has been handled.
+  bool await_polls() {
+    std::unique_lock lock(mutex_);
+    const auto enough = polls_ + 2;
+    return polled_.wait_for(lock, kTestTimeout, [&] { return polls_ >= enough; });
+  }
   bool await_polls(int count) {
     std::unique_lock lock(mutex_);
     return polled_.wait_for(lock, kTestTimeout, [&] { return polls_ >= count; });

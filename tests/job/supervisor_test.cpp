@@ -252,6 +252,63 @@ TEST_F(SupervisorTest, ReportsWhyAProcessEnded) {
   EXPECT_EQ(result_.get().lost_workers, 1u);
 }
 
+// A process that was stopped long enough to be lost, and replaced by another, ends at last.
+TEST_F(SupervisorTest, TheEndOfAProcessDoesNotEndItsReplacement) {
+  begin(3);
+  allow(2);
+  await_updates(1);
+  workers_[1]->die();
+  ASSERT_TRUE(events_.await_message("worker 1 is lost (the servers lost contact)"));
+  workers_[1] = std::make_unique<Worker>(*cluster_, 1);
+  auto observer = client::Observer::join(cluster_->link_options(), cluster_->connector());
+  ASSERT_TRUE(observer) << observer.status().message();
+  ASSERT_TRUE(testing::eventually([&] {
+    const auto status = (*observer)->status();
+    return status && status->workers.at(1).state == wire::WorkerState::kLive;
+  }));
+  observer->reset();
+  ASSERT_TRUE(processes_.await_polls());
+  processes_.end({false, 1, {1, 0}, "capstan: declared lost"});
+  ASSERT_TRUE(processes_.await_polls());
+  allow(4);
+  for (auto& worker : workers_) worker->leave();
+  const auto result = result_.get();
+  EXPECT_EQ(result.lost_workers, 0u);
+  EXPECT_EQ(result.reached.steps, 6u);
+}
+
+TEST_F(SupervisorTest, AProcessThatEndsBeforeItJoinedIsReportedToTheServers) {
+  begin(1, true, 1);
+  processes_.end({false, 1, {1, 0}, "capstan: no memory"});
+  ASSERT_TRUE(events_.await_message("worker 1 is lost (exit code 1, last log line: no memory)"));
+  workers_[0]->allow(2);
+  workers_[0]->leave();
+  EXPECT_EQ(result_.get().lost_workers, 1u) << "and the others do not wait for it";
+}
+
+TEST(WorkerWatch, ReportsEachLossOfARankOnce) {
+  RecordedEvents events;
+  WorkerWatch watch(2, true, events);
+  wire::StatusReport status;
+  status.workers.resize(2);
+  const auto update = [&](wire::WorkerState state) {
+    status.workers[1].state = state;
+    watch.update(status);
+  };
+  update(wire::WorkerState::kLive);
+  watch.process_ended(1, "killed");
+  update(wire::WorkerState::kLive);  // the servers do not know it yet
+  update(wire::WorkerState::kLost);
+  EXPECT_EQ(events.messages().size(), 1u);
+  update(wire::WorkerState::kLive);  // another process
+  update(wire::WorkerState::kLost);
+  update(wire::WorkerState::kLost);
+  EXPECT_EQ(events.messages().size(), 2u);
+  update(wire::WorkerState::kLive);
+  watch.process_ended(1, "the first process");
+  EXPECT_EQ(events.messages().size(), 2u) << "that is not the one that the servers know";
+}
+
 TEST_F(SupervisorTest, WithoutAnyWorkerTheJobIsLost) {
   begin(2);
   allow(1);

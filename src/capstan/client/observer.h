@@ -40,7 +40,7 @@ class Observer final : private Links::Events {
 
   // Ends the job at its next step.
   void stop(const std::string& reason);
-  // Reports that a worker's process has ended.
+  // Reports that a worker's process has ended, whichever has this rank.
   void worker_died(WorkerId worker);
 
   // Processes messages until the deadline or a failure.

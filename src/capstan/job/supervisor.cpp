@@ -97,10 +97,14 @@ void Supervisor::process_ended(const launch::Processes::Ended& ended) {
                                      ended.exit.text(), words.empty() ? "" : "; last log line: " + words));
   }
   if (ended.exit.code == 0) return;
-  observer_->worker_died(WorkerId{static_cast<std::uint32_t>(ended.index)});
+  // Servers detect the loss of a worker that has joined, but wait for one that has not. After the join,
+  // another process may have the rank.
+  const bool has_joined =
+      ended.index < status_.workers.size() && status_.workers[ended.index].state != WorkerState::kAbsent;
+  if (!has_joined) observer_->worker_died(WorkerId{static_cast<std::uint32_t>(ended.index)});
   // Wrong input, such as a damaged image with --strict, is the same for all workers.
   if (ended.exit.code == kWrongUsage) throw UserError(words);
-  workers_.lost(ended.index, ended.exit.text() + (words.empty() ? "" : ", last log line: " + words));
+  workers_.process_ended(ended.index, ended.exit.text() + (words.empty() ? "" : ", last log line: " + words));
 }
 
 void Supervisor::check_checkpoints() {
