@@ -1,7 +1,11 @@
 #include "capstan/job/run_record.h"
 
-#include <gtest/gtest.h>
+#include <csignal>
 
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+
+#include "capstan/base/user_error.h"
 #include "support/temporary_folder.h"
 
 namespace capstan::job {
@@ -50,6 +54,37 @@ TEST(RunRecord, KeepsEveryConfigurationThatDiffers) {
   EXPECT_EQ(contents(folder / "run/config.1.toml"), "a = 1\n");
   EXPECT_EQ(contents(folder / "run/config.2.toml"), "a = 2\n");
   EXPECT_EQ(contents(folder / "run/config.toml"), "a = 3\n");
+}
+
+// As on a full disk: every file ends after this many bytes.
+class FileSizeLimit {
+ public:
+  explicit FileSizeLimit(rlim_t bytes) : handler_(std::signal(SIGXFSZ, SIG_IGN)) {
+    ::getrlimit(RLIMIT_FSIZE, &before_);
+    const rlimit limit{bytes, before_.rlim_max};
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+  }
+  ~FileSizeLimit() {
+    ::setrlimit(RLIMIT_FSIZE, &before_);
+    std::signal(SIGXFSZ, handler_);
+  }
+
+ private:
+  void (*handler_)(int);
+  rlimit before_{};
+};
+
+TEST(RunRecord, AConfigurationThatCannotBeWrittenLeavesTheEarlierOne) {
+  const TemporaryFolder folder;
+  record_in(folder).write_configuration("a = 1\n");
+  auto record = record_in(folder, true);
+  {
+    const FileSizeLimit full_disk(3);
+    EXPECT_THROW(record.write_configuration("a = 2\n"), UserError);
+  }
+  EXPECT_EQ(contents(folder / "run/config.toml"), "a = 1\n");
+  const std::filesystem::directory_iterator files(folder / "run");
+  EXPECT_EQ(std::distance(begin(files), end(files)), 2) << "config.toml and metrics.jsonl";
 }
 
 }  // namespace

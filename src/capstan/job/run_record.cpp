@@ -2,13 +2,14 @@
 
 #include <fstream>
 #include <iterator>
+#include <optional>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "capstan/base/json.h"
 #include "capstan/base/text.h"
-#include "capstan/base/user_error.h"
+#include "capstan/checkpoint/atomic_file.h"
 #include "capstan/checkpoint/model_file.h"
 
 namespace capstan::job {
@@ -23,18 +24,25 @@ std::string text_of(const fs::path& file) {
 
 }  // namespace
 
+std::string older_configuration(int number) {
+  return fmt::format("config.{}.toml", number);
+}
+
 RunRecord::RunRecord(metrics::RunFolder folder) : folder_(std::move(folder)) {}
 
 void RunRecord::write_configuration(const std::string& toml) {
-  const auto current = path() / kConfiguration;
-  if (fs::exists(current) && text_of(current) != toml) {
+  const auto earlier = text_of(path() / kConfiguration);
+  if (earlier == toml) return;
+  checkpoint::AtomicFile current(path() / kConfiguration);
+  current.write(std::as_bytes(std::span(toml)));
+  std::optional<checkpoint::AtomicFile> kept;
+  if (!earlier.empty()) {
     int number = 1;
-    while (fs::exists(path() / fmt::format("config.{}.toml", number))) ++number;
-    std::error_code error;
-    fs::rename(current, path() / fmt::format("config.{}.toml", number), error);
-    if (error) throw UserError(fmt::format("cannot rename {}: {}", current.string(), error.message()));
+    while (fs::exists(path() / older_configuration(number))) ++number;
+    kept.emplace(path() / older_configuration(number)).write(std::as_bytes(std::span(earlier)));
   }
-  folder_.write(kConfiguration, toml);
+  current.commit();
+  if (kept) kept->commit();
 }
 
 void RunRecord::write_weights(const FlatLayout& layout, std::span<const float> weights,

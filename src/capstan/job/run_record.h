@@ -12,6 +12,7 @@
 namespace capstan::job {
 
 inline constexpr const char* kConfiguration = "config.toml";  // in a run's folder
+std::string older_configuration(int number);                  // "config.1.toml" for the oldest
 
 // Writes a run's folder, except checkpoints: config.toml, versions.json, weights.safetensors, and a line of
 // metrics.jsonl for each event. Not thread-safe.
@@ -20,8 +21,8 @@ class RunRecord {
   explicit RunRecord(metrics::RunFolder folder);
 
   const std::filesystem::path& path() const { return folder_.path(); }
-  // Throws UserError if it cannot be written. A different earlier configuration of the same run is renamed to
-  // config.1.toml, the next to config.2.toml, and so on.
+  // Throws UserError if it cannot be written; then the earlier configuration stays. A different earlier
+  // configuration of the same run is kept as config.1.toml, the next as config.2.toml, and so on.
   void write_configuration(const std::string& toml);
   // Throws UserError if the file cannot be written.
   void write_weights(const FlatLayout& layout, std::span<const float> weights,
