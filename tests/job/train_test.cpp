@@ -192,5 +192,21 @@ TEST_F(TrainTest, ADivergedRunHasAProblem) {
   EXPECT_THAT(result.problem, HasSubstr("training has diverged"));
 }
 
+TEST_F(TrainTest, AResumedRunNeedsNoInitialWeights) {
+  (void)run(config("a", 1));
+  auto first = config("b", 1);
+  first.weights = folder_ / "first.safetensors";
+  fs::copy_file(folder_ / "a/weights.safetensors", first.weights);
+  (void)run(first);
+  fs::remove(first.weights);
+  first.epochs = 2;
+  first.resume = "auto";
+  EXPECT_EQ(run(first).reached.steps, 2 * kStepsPerEpoch);
+  EXPECT_THAT(contents(folder_ / "b/config.toml"), HasSubstr("first.safetensors"))
+      << "the same command is still the same job";
+  first.train_dir = folder_ / "c";
+  EXPECT_THAT(refusal(first), HasSubstr("first.safetensors")) << "a new run needs them";
+}
+
 }  // namespace
 }  // namespace capstan::job

@@ -47,6 +47,7 @@ int run_work(const Arguments& arguments) {
             config::WholeRange{0, 4095});
   line.flag("connect-timeout", &options.connect_timeout, "Seconds to wait for servers to start",
             config::NumberRange{0.1, 1e6});
+  line.flag("resume", &config.resume, "").hidden = true;  // the servers have the weights
   line.add(config, config::kWork);
   line.describe("threads", "Compute threads (0: all cores; with --workers, cores ÷ workers)");
   line.describe("loader-threads",

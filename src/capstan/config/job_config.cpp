@@ -119,7 +119,7 @@ void JobConfig::validate_model() const {
   if (image_size != 0 && (image_size < kLeastSide || image_size > kMostSide)) {
     throw UserError(fmt::format("--image-size {}: must be from {} to {}", image_size, kLeastSide, kMostSide));
   }
-  if (!weights.empty() && !std::filesystem::is_regular_file(weights))
+  if (!weights.empty() && resume.empty() && !std::filesystem::is_regular_file(weights))
     throw UserError(fmt::format("--weights {}: no such file", weights.string()));
 }
 

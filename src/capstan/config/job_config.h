@@ -51,7 +51,8 @@ struct JobConfig {
   std::uint32_t num_classes = 0;           // 0: the dataset's
   std::uint32_t image_size = 0;            // height and width to which images are scaled; 0: the dataset's
   std::optional<std::uint64_t> init_seed;  // of the initial weights; absent: `seed`
-  std::filesystem::path weights;           // initial weights (safetensors); empty: from the seed
+  std::filesystem::path weights;           // initial weights (safetensors); empty: from the seed; unused by a
+                                           // resumed run
   std::string augment = "auto";
   unsigned loader_threads = 0;  // per worker; 0: cores ÷ workers
   bool strict = false;          // an image that cannot be read ends the job
@@ -85,6 +86,7 @@ struct JobConfig {
   bool is_single() const { return strategy == "single"; }
   bool is_allreduce() const { return strategy == "allreduce"; }
   bool has_servers() const { return !is_single() && !is_allreduce(); }
+  bool resumes() const { return !resume.empty() && resume != "auto"; }  // `auto` may also start a new run
   strategy::StrategySpec strategy_spec() const;  // of a job that has servers; throws UserError
   double slow_down(std::uint32_t worker) const;  // 1 for most; throws UserError
   unsigned worker_threads() const;

@@ -22,6 +22,10 @@ std::string configuration(const std::filesystem::path& run) {
   return "--config=" + (run / kConfiguration).string();
 }
 
+std::string resume(const PreparedJob& job) {
+  return "--resume=" + job.resume->folder.string();
+}
+
 // Every server gets the run folder; only the leader uses it.
 std::vector<std::string> serve_arguments(const PreparedJob& job, const std::filesystem::path& run) {
   std::vector<std::string> arguments = {
@@ -29,7 +33,19 @@ std::vector<std::string> serve_arguments(const PreparedJob& job, const std::file
       fmt::format("--total-steps={}", job.budget.scheduled),
       fmt::format("--loss-window={}", std::min(job.budget.per_epoch, kMostLossWindow)),
       "--train-dir=" + run.string()};
-  if (job.resume) arguments.push_back("--resume=" + job.resume->folder.string());
+  if (job.resume) arguments.push_back(resume(job));
+  return arguments;
+}
+
+std::vector<std::string> work_arguments(const PreparedJob& job, const std::filesystem::path& run,
+                                        const std::string& servers, std::uint32_t rank) {
+  std::vector<std::string> arguments = {launch::program("capstan-torch"),
+                                        "work",
+                                        configuration(run),
+                                        "--transport=" + job.config.transport,
+                                        "--server=" + servers,
+                                        fmt::format("--rank={}", rank)};
+  if (job.resume) arguments.push_back(resume(job));
   return arguments;
 }
 
@@ -68,9 +84,7 @@ TrainResult train_with_servers(PreparedJob& job, Environment environment, RunRec
     environment.events.message(fmt::format("listening on {}: waiting for {}", processes.addresses()[0],
                                            counted(config.workers, "worker")));
   for (std::uint32_t rank = 0; starts_workers && rank < config.workers; ++rank)
-    processes.start_worker({launch::program("capstan-torch"), "work", configuration(record.path()),
-                            "--transport=" + config.transport, "--server=" + processes.address_list(),
-                            fmt::format("--rank={}", rank)});
+    processes.start_worker(work_arguments(job, record.path(), processes.address_list(), rank));
   EvaluatorProcess evaluator(options.evaluator, record.path(), environment);
   const auto resume = job.resume ? std::optional(job.resume->manifest) : std::nullopt;
   return Supervisor({config, job.budget, job.task.layout, job.task.buffer_layout,

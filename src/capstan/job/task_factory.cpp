@@ -23,7 +23,8 @@ Task task_of(const config::JobConfig& config, data::Dataset dataset, const data:
 }  // namespace
 
 training::NetworkOptions network_options(const config::JobConfig& config) {
-  return {config.network, config.num_classes, config.init_seed.value_or(config.seed), config.weights};
+  return {config.network, config.num_classes, config.init_seed.value_or(config.seed),
+          config.resumes() ? std::filesystem::path() : config.weights};
 }
 
 Task make_task(const config::JobConfig& config) {

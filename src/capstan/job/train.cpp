@@ -71,6 +71,7 @@ PreparedJob prepare(config::JobConfig config, Environment environment) {
     for (const auto& change : changes(resumed->run, config))
       environment.events.message("resuming with " + change);
     if (config.train_dir.empty()) config.train_dir = resumed->run;
+    config.resume = resumed->from.folder.string();  // also for `auto`: network_options() depends on it
   }
   auto task = make_task(config);
   if (config.has_servers())
