@@ -271,6 +271,30 @@ TEST(Resume, TakesARunOrOneOfItsCheckpointsAndNothingElse) {
   EXPECT_TRUE(state_of(run) == state_of(folder / "a"));
 }
 
+TEST(Resume, NeedsTheRunsConfigurationButNotItsInitialWeights) {
+  const Folder folder;
+  const auto run = folder / "run";
+  Program other(folder, train(folder / "other", kShort));
+  ASSERT_EQ(other.exit_code(), 0) << other.errors();
+  const auto weights = folder / "first.safetensors";
+  fs::copy_file(folder / "other" / "weights.safetensors", weights);
+  Program first(folder, train(run, with(kShort, {"--weights=" + weights.string()})));
+  ASSERT_EQ(first.exit_code(), 0) << first.errors();
+  fs::remove(weights);
+  const Flags resume = {"train", "--json", "--log-interval=60", "--max-steps=8", "--resume=" + run.string()};
+  Program second(folder, resume);
+  ASSERT_EQ(second.exit_code(), 0) << second.errors();
+  EXPECT_EQ(newest(run), 8u);
+
+  fs::rename(run / "config.toml", folder / "kept.toml");
+  Program with_older(folder, resume);
+  expect_one_line(with_older, 2, run.string() + " has no config.toml");
+  EXPECT_THAT(with_older.errors(), HasSubstr("--config " + (run / "config.1.toml").string()));
+  Program with_file(folder, with(resume, {"--max-steps=10", "--config=" + (folder / "kept.toml").string()}));
+  EXPECT_EQ(with_file.exit_code(), 0) << with_file.errors();
+  EXPECT_EQ(newest(run), 10u);
+}
+
 // In a folder of its own, as `capstan train --resume auto` looks for runs below.
 TEST(Resume, AutoFindsTheNewestRunOfTheSameConfiguration) {
   const Folder folder;

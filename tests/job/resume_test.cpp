@@ -63,6 +63,35 @@ TEST_F(ResumeTest, ARunIsNamedByItsFolderOrACheckpoint) {
   EXPECT_EQ(configuration_of(""), "") << "not the one of the current folder";
 }
 
+TEST_F(ResumeTest, ACheckpointOutsideARunHasNoRunAndNoConfiguration) {
+  const auto copy = runs_ / "copies/elsewhere/copy";
+  fs::create_directories(copy.parent_path());
+  fs::copy(checkpoint::folder_of(make_run("a", job()), {7}), copy);
+  testing::write_file(runs_ / "copies/config.toml", "network = 'mlp'\n");
+  EXPECT_EQ(run_of(copy), "");
+  EXPECT_EQ(configuration_of(copy), "");
+  EXPECT_EQ(configuration_to_resume(copy), "") << "the options that are given are used";
+  auto config = job();
+  config.resume = copy.string();
+  EXPECT_EQ(find_resume(config, complaints_)->run, "");
+}
+
+TEST_F(ResumeTest, ARunIsNotResumedWithoutItsConfiguration) {
+  const auto run = make_run("a", job());
+  EXPECT_EQ(configuration_to_resume(run), run / "config.toml");
+  const auto refused = [&] { return error_of([&] { (void)configuration_to_resume(run); }); };
+  testing::write_file(run / "config.toml", "");
+  EXPECT_EQ(configuration_of(run), "");
+  EXPECT_EQ(refused(), run.string() + " has no config.toml: pass --config FILE with the run's configuration");
+  fs::remove(run / "config.toml");
+  testing::write_file(run / "config.1.toml", "epochs = 1\n");
+  testing::write_file(run / "config.2.toml", "epochs = 2\n");
+  EXPECT_EQ(refused(), run.string() + " has no config.toml: pass --config " +
+                           (run / "config.2.toml").string() + ", the run's previous configuration");
+  EXPECT_EQ(configuration_to_resume(make_run("b", job(), {0})), runs_ / "b/config.toml");
+  EXPECT_EQ(configuration_to_resume(runs_ / "nowhere"), "") << "reported as no run";
+}
+
 TEST_F(ResumeTest, TheNewestValidCheckpointIsUsed) {
   const auto run = make_run("a", job(), {7});
   testing::write_checkpoint(checkpoint::folder_of(run, {9}), 1, {}, false, {9});

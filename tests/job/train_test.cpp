@@ -208,5 +208,18 @@ TEST_F(TrainTest, AResumedRunNeedsNoInitialWeights) {
   EXPECT_THAT(refusal(first), HasSubstr("first.safetensors")) << "a new run needs them";
 }
 
+TEST_F(TrainTest, WithoutItsConfigurationOnlyTheGivenOptionsAreUsed) {
+  (void)run(config("a", 1));
+  const auto step = checkpoint::folder_of(folder_ / "a", {kStepsPerEpoch});
+  const auto copy = folder_ / "copy";
+  fs::copy(step, copy);
+  auto more = config("b", 2);
+  more.resume = copy.string();
+  EXPECT_EQ(run(more).resumed_from, kStepsPerEpoch);
+  EXPECT_THAT(events_.messages(),
+              Contains(copy.string() + " is a checkpoint without config.toml: using the options given "
+                                       "and defaults"));
+}
+
 }  // namespace
 }  // namespace capstan::job

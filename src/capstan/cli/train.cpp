@@ -87,9 +87,10 @@ bool parse(TrainFlags& flags, const Arguments& arguments) {
   if (!parse(flags, arguments, std::filesystem::path())) return false;
   const auto run = resumed_run(flags.config);
   if (run.empty()) return true;
-  const bool is_found = flags.config.resume == "auto" && flags.config.train_dir.empty();
+  const bool is_auto = flags.config.resume == "auto", is_found = is_auto && flags.config.train_dir.empty();
+  const bool is_complete = is_auto || !value_of(arguments, "config").empty();  // without the run's file
   flags = TrainFlags();
-  (void)parse(flags, arguments, job::configuration_of(run));
+  (void)parse(flags, arguments, is_complete ? job::configuration_of(run) : job::configuration_to_resume(run));
   if (is_found) flags.config.resume = run.string();
   return true;
 }

@@ -54,13 +54,26 @@ fs::path run_of(const fs::path& path) {
   if (!is_checkpoint(path)) return path;
   auto folder = fs::absolute(path).lexically_normal();
   if (folder.filename().empty()) folder = folder.parent_path();
-  return folder.parent_path().parent_path();  // RUN/checkpoints/step-N
+  folder = folder.parent_path();  // RUN/checkpoints/step-N
+  return folder.filename() == "checkpoints" ? folder.parent_path() : fs::path();
 }
 
 fs::path configuration_of(const fs::path& path) {
   if (path.empty()) return {};
-  const auto file = run_of(path) / kConfiguration;
-  return fs::exists(file) ? file : fs::path();
+  const auto run = run_of(path);
+  const auto file = run / kConfiguration;
+  return !run.empty() && fs::exists(file) && !fs::is_empty(file) ? file : fs::path();
+}
+
+fs::path configuration_to_resume(const fs::path& path) {
+  const auto file = configuration_of(path);
+  if (!file.empty() || is_checkpoint(path) || checkpoint::list(path).empty()) return file;
+  int number = 0;
+  while (fs::exists(path / older_configuration(number + 1))) ++number;
+  throw UserError(fmt::format(
+      "{} has no {}: pass --config {}", path.string(), kConfiguration,
+      number > 0 ? (path / older_configuration(number)).string() + ", the run's previous configuration"
+                 : "FILE with the run's configuration"));
 }
 
 SameJob find_same_job(const fs::path& runs, const config::JobConfig& config) {

@@ -11,11 +11,16 @@
 // Which run is resumed, and which fields may change.
 namespace capstan::job {
 
-// The run's folder for `--resume PATH`, where PATH is a run's folder or a checkpoint's.
+// The run's folder for `--resume PATH`, where PATH is a run's folder or a checkpoint's; empty for a
+// checkpoint that is not in a run's folder.
 std::filesystem::path run_of(const std::filesystem::path& path);
 
-// The configuration file of that run; empty if there is none.
+// The configuration file of that run; empty if there is none, or nothing is in it.
 std::filesystem::path configuration_of(const std::filesystem::path& path);
+
+// The same for a run that is to be resumed. Throws UserError if PATH is the folder of a run that has
+// checkpoints but no configuration: defaults would make it another job.
+std::filesystem::path configuration_to_resume(const std::filesystem::path& path);
 
 // What `--resume auto` finds in a folder of runs: the newest run that has checkpoints and whose configuration
 // is the same job. If there is none: the most similar run, and how it differs.

@@ -68,6 +68,10 @@ PreparedJob prepare(config::JobConfig config, Environment environment) {
   for (const auto& complaint : complaints)
     environment.events.message(fmt::format("capstan: {}: using the previous checkpoint", complaint));
   if (resumed) {
+    if (configuration_of(resumed->run).empty())
+      environment.events.message(
+          fmt::format("{} is a checkpoint without {}: using the options given and defaults",
+                      resumed->from.folder.string(), kConfiguration));
     for (const auto& change : changes(resumed->run, config))
       environment.events.message("resuming with " + change);
     if (config.train_dir.empty()) config.train_dir = resumed->run;
