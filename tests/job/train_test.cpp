@@ -208,6 +208,32 @@ TEST_F(TrainTest, AResumedRunNeedsNoInitialWeights) {
   EXPECT_THAT(refusal(first), HasSubstr("first.safetensors")) << "a new run needs them";
 }
 
+TEST_F(TrainTest, ARunThatCannotBeResumedIsNotSaidToBe) {
+  auto first = config("a", 1);
+  first.checkpoint_every = "never";
+  (void)run(first);
+  EXPECT_TRUE(checkpoint::list(folder_ / "a").empty()) << "none at the end either";
+  const auto refused = [&](const config::JobConfig& again) -> std::string {
+    try {
+      (void)run(again);
+    } catch (const UserError& error) {
+      return error.what();
+    }
+    return "";
+  };
+  const auto a = (folder_ / "a").string();
+  first.resume = "auto";
+  EXPECT_EQ(refused(first),
+            a + " holds a run already, without a checkpoint to resume from: choose another --train-dir");
+  first.resume.clear();
+  EXPECT_EQ(refused(first),
+            a + " holds a run already, without a checkpoint to resume from: choose another --train-dir");
+  (void)run(config("b", 1));
+  EXPECT_EQ(refused(config("b", 1)),
+            (folder_ / "b").string() +
+                " holds a run already: choose another --train-dir, or continue it with --resume auto");
+}
+
 TEST_F(TrainTest, WithoutItsConfigurationOnlyTheGivenOptionsAreUsed) {
   (void)run(config("a", 1));
   const auto step = checkpoint::folder_of(folder_ / "a", {kStepsPerEpoch});

@@ -44,7 +44,8 @@ TEST(RunFolder, KeepsItsLinesAndFiles) {
 TEST(RunFolder, NeverOverwritesARun) {
   const TemporaryFolder folder;
   { RunFolder(folder / "run", "").append("precious"); }
-  EXPECT_THAT(error_of([&] { RunFolder again(folder / "run", ""); }), HasSubstr("holds a run already"));
+  EXPECT_THAT(error_of([&] { RunFolder again(folder / "run", ""); }),
+              EndsWith("run holds a run already: choose another --train-dir"));
   EXPECT_EQ(contents(folder / "run/metrics.jsonl"), "precious\n");
 }
 

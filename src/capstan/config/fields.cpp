@@ -285,8 +285,8 @@ std::vector<Field> run_fields(JobConfig& c) {
        .per_process = true},
       {.setting = {.name = "checkpoint-every",
                    .value = &c.checkpoint_every,
-                   .help = "Updates (500) or time (90s, 5m, 2h) between checkpoints, or never; one more is "
-                           "written at the end",
+                   .help = "Updates (500) or time (90s, 5m, 2h) between checkpoints; one more is written at "
+                           "the end; never: none at all",
                    .group = kCheckpoints},
        .commands = kManages,
        .on_resume = kMayDiffer},

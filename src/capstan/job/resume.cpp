@@ -76,6 +76,14 @@ fs::path configuration_to_resume(const fs::path& path) {
                  : "FILE with the run's configuration"));
 }
 
+void check_no_run(const fs::path& folder) {
+  if (folder.empty() || !fs::exists(folder / "metrics.jsonl")) return;
+  throw UserError(fmt::format("{} holds a run already{}", folder.string(),
+                              checkpoint::list(folder).empty()
+                                  ? ", without a checkpoint to resume from: choose another --train-dir"
+                                  : ": choose another --train-dir, or continue it with --resume auto"));
+}
+
 SameJob find_same_job(const fs::path& runs, const config::JobConfig& config) {
   std::optional<std::pair<fs::path, std::vector<Difference>>> closest;
   for (const auto& run : resumable(runs)) {

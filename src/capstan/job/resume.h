@@ -22,6 +22,9 @@ std::filesystem::path configuration_of(const std::filesystem::path& path);
 // checkpoints but no configuration: defaults would make it another job.
 std::filesystem::path configuration_to_resume(const std::filesystem::path& path);
 
+// Throws UserError if the folder holds a run, which a new run would overwrite.
+void check_no_run(const std::filesystem::path& folder);
+
 // What `--resume auto` finds in a folder of runs: the newest run that has checkpoints and whose configuration
 // is the same job. If there is none: the most similar run, and how it differs.
 struct SameJob {

@@ -42,6 +42,7 @@ std::string nothing_left(const config::JobConfig& config, std::uint64_t updates)
 
 RunRecord open_record(const PreparedJob& job, const std::string& toml, Environment environment) {
   const auto& config = job.config;
+  if (!job.same_run) check_no_run(config.train_dir);
   RunRecord record(metrics::RunFolder(config.train_dir, fmt::format("{}-{}", config.network, config.dataset),
                                       job.same_run));
   record.write_configuration(toml);

@@ -40,9 +40,7 @@ RunFolder::RunFolder(const std::filesystem::path& folder, const std::string& nam
         fmt::format("cannot create the run folder {}: {}", error.path1().string(), error.code().message()));
   }
   if (!resumes && std::filesystem::exists(path_ / kMetrics)) {
-    throw UserError(
-        fmt::format("{} holds a run already: choose another --train-dir, or continue it with --resume auto",
-                    path_.string()));
+    throw UserError(fmt::format("{} holds a run already: choose another --train-dir", path_.string()));
   }
   metrics_.open(path_ / kMetrics, std::ios::app);
   if (!metrics_) throw UserError(fmt::format("cannot write {}", (path_ / kMetrics).string()));
