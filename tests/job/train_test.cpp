@@ -234,6 +234,16 @@ TEST_F(TrainTest, ARunThatCannotBeResumedIsNotSaidToBe) {
                 " holds a run already: choose another --train-dir, or continue it with --resume auto");
 }
 
+TEST_F(TrainTest, AnotherOptimizerStateIsNamedWithItsOption) {
+  (void)run(config("a", 1));
+  auto other = config("a", 2);
+  other.resume = "auto";
+  other.optimizer.momentum = 0;
+  EXPECT_EQ(refusal(other), checkpoint::folder_of(folder_ / "a", {kStepsPerEpoch}).string() +
+                                " has the optimizer state momentum_buffer, but sgd with these options has "
+                                "none: see --momentum");
+}
+
 TEST_F(TrainTest, WithoutItsConfigurationOnlyTheGivenOptionsAreUsed) {
   (void)run(config("a", 1));
   const auto step = checkpoint::folder_of(folder_ / "a", {kStepsPerEpoch});

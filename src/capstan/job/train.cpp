@@ -1,5 +1,6 @@
 #include "capstan/job/train.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include <fmt/format.h>
@@ -15,6 +16,23 @@
 namespace capstan::job {
 namespace {
 
+std::string state_text(const std::vector<std::string>& state) {
+  return state.empty() ? "no optimizer state" : fmt::format("the optimizer state {}", fmt::join(state, ", "));
+}
+
+// The options that may make the difference between two lists of optimizer state.
+std::string options_of(const std::vector<std::string>& before, const std::vector<std::string>& now,
+                       bool other_strategy) {
+  const auto differs = [&](const char* name) {
+    return std::ranges::count(before, name) != std::ranges::count(now, name);
+  };
+  const std::string option = differs("momentum_buffer") ? "--momentum"
+                             : differs("grad_avg")      ? "--centered"
+                                                        : "";
+  if (option.empty()) return "--strategy";
+  return other_strategy ? option + " and --strategy" : option;
+}
+
 // A checkpoint of another network or another training set cannot be resumed.
 void check_resumed(const checkpoint::Found& found, const Task& task, const config::JobConfig& config) {
   const auto& from = found.manifest;
@@ -22,9 +40,13 @@ void check_resumed(const checkpoint::Found& found, const Task& task, const confi
   if (const auto difference = task.layout.difference(FlatLayout(from.parameters)); !difference.empty())
     throw UserError(fmt::format("{} does not match network {}: {}", folder, config.network, difference));
   const auto kind = optimizer::name(config.optimizer.options().kind);
-  if (from.optimizer != kind || from.state != state_names(config))
-    throw UserError(fmt::format("{} was written with {}, whose state does not match {} as configured", folder,
-                                from.optimizer, kind));
+  if (from.optimizer != kind)
+    throw UserError(
+        fmt::format("{} was written with {}, not {}: see --optimizer", folder, from.optimizer, kind));
+  if (const auto state = state_names(config); from.state != state)
+    throw UserError(fmt::format("{} has {}, but {} with these options has {}: see {}", folder,
+                                state_text(from.state), kind, state.empty() ? "none" : state_text(state),
+                                options_of(from.state, state, from.strategy != config.strategy)));
   const auto samples = task.dataset.train->count();
   if (from.samples > 0 && (from.samples != samples || from.seed != config.seed))
     throw UserError(
