@@ -168,17 +168,39 @@ TEST(Serve, ASecondInterruptEndsAtOnce) {
   EXPECT_TRUE(server.ended_at_once());
 }
 
+std::string loss(Serving& server) {
+  try {
+    (void)server.result();
+  } catch (const Failure& failure) {
+    EXPECT_EQ(failure.code(), kLost);
+    return failure.what();
+  }
+  return "no failure";
+}
+
 TEST(Serve, AllWorkersLostIsAFailure) {
+  Serving server(options());
+  auto worker = join(server);
+  ASSERT_TRUE(worker) << worker.status().message();
+  ASSERT_TRUE((*worker)->pull());
+  worker->reset();  // without Leave
+  EXPECT_EQ(loss(server), "all workers are lost");
+}
+
+TEST(Serve, WithoutAnyWorkerTheTimeoutIsNamed) {
   auto o = options();
   o.config.join_timeout = 0.1;
   Serving server(o);
-  try {
-    (void)server.result();
-    FAIL() << "no worker joined, but no failure";
-  } catch (const Failure& failure) {
-    EXPECT_EQ(failure.code(), kLost);
-    EXPECT_STREQ(failure.what(), "all workers are lost");
-  }
+  EXPECT_EQ(loss(server), "no worker joined within 0.1 s (--join-timeout)");
+}
+
+TEST(Serve, ACosineNeedsTheNumberOfUpdates) {
+  auto o = options();
+  o.config.optimizer.lr_schedule = "cosine";
+  Serving server(o);
+  EXPECT_THAT([&] { (void)server.result(); },
+              ::testing::ThrowsMessage<UserError>(
+                  "--lr-schedule cosine needs --total-steps: the number of updates of the whole run"));
 }
 
 // A new run would set aside the checkpoints of the earlier one, and remove them later.

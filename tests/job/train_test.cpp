@@ -257,5 +257,18 @@ TEST_F(TrainTest, WithoutItsConfigurationOnlyTheGivenOptionsAreUsed) {
                                        "and defaults"));
 }
 
+TEST_F(TrainTest, AnAddressOfAnotherHostIsRejectedByItsFlag) {
+  auto job = config("a", 1);
+  job.strategy = "sync";
+  job.listen = "192.0.2.1:7000";  // of no host
+  try {
+    (void)run(job);
+    ADD_FAILURE() << "it listens on another host's address";
+  } catch (const UserError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("--listen 192.0.2.1:7000: is not an address of this host"));
+  }
+  EXPECT_FALSE(fs::exists(folder_ / "a"));
+}
+
 }  // namespace
 }  // namespace capstan::job

@@ -36,6 +36,8 @@ server::JobDescription description(const config::JobConfig& config) {
 
 server::ServerOptions server_options(const ServeOptions& options) {
   auto config = options.config;
+  if (config.optimizer.lr_schedule == "cosine" && options.total_steps == 0)
+    throw UserError("--lr-schedule cosine needs --total-steps: the number of updates of the whole run");
   config.optimizer.prefer(config.strategy_spec());
   server::ServerOptions out;
   out.job = {strategy::strategy_spec_text(config.strategy, config.switches), config.workers, config.servers,
@@ -61,10 +63,12 @@ void check_folder(const ServeOptions& options) {
       fmt::format("{} already has checkpoints: use another --train-dir, or --resume auto", run.string()));
 }
 
-void check(Outcome outcome) {
+void check(Outcome outcome, bool any_joined, double join_timeout) {
   switch (outcome) {
     case Outcome::kAllWorkersLost:
-      throw Failure(kLost, "all workers are lost");
+      throw Failure(kLost, any_joined
+                               ? "all workers are lost"
+                               : fmt::format("no worker joined within {} s (--join-timeout)", join_timeout));
     case Outcome::kLeaderLost:
       throw Failure(kLost, "the leader is lost");
     case Outcome::kCheckpointUnreadable:
@@ -93,13 +97,21 @@ class ServeLoop {
   bool run() {
     while (server_.outcome() == Outcome::kRunning && !is_over()) {
       loop_.run_once(SteadyClock::now() + kPollInterval);
+      if (!any_joined_) any_joined_ = has_live_worker();
       handle_stop();
       if (stopping_since_ && environment_.now() - *stopping_since_ > kStepTimeout) dismiss_workers();
     }
     return stopping_since_.has_value();
   }
 
+  bool any_joined() const { return any_joined_; }
+
  private:
+  bool has_live_worker() const {
+    const auto status = server_.status();
+    return std::ranges::count(status.workers, wire::WorkerState::kLive, &wire::WorkerRow::state) > 0;
+  }
+
   void handle_stop() {
     requests_ = environment_.stop.requests();
     if (requests_ > 1 && end_at_once_) end_at_once_();
@@ -129,6 +141,7 @@ class ServeLoop {
   int requests_ = 0;
   std::optional<TimePoint> stopping_since_;
   bool dismissed_ = false;
+  bool any_joined_ = false;
 };
 
 }  // namespace
@@ -151,8 +164,9 @@ ServeResult serve(const ServeOptions& options, Environment environment,
                                     choice != TransportChoice::kLocal},
       [&](auto connection) { server.accept(std::move(connection)); });
   listening(listeners->address());
-  const bool interrupted = ServeLoop(loop, server, environment, options.end_at_once).run();
-  if (!interrupted) check(server.outcome());
+  ServeLoop serving(loop, server, environment, options.end_at_once);
+  const bool interrupted = serving.run();
+  if (!interrupted) check(server.outcome(), serving.any_joined(), options.config.join_timeout);
   return {server.status(), options.leader.empty(), interrupted};
 }
 

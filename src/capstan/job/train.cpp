@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "capstan/base/user_error.h"
+#include "capstan/client/connector.h"
 #include "capstan/job/allreduce_group.h"
 #include "capstan/job/resume.h"
 #include "capstan/job/server_job.h"
@@ -130,8 +131,12 @@ DryRun dry_run(const PreparedJob& job) {
 TrainResult train(PreparedJob job, const TrainOptions& options, Environment environment) {
   auto& config = job.config;
   const auto toml = config.to_toml();  // before `transport` is set: a repeated job may run on several hosts
-  if (config.transport == "auto" && config.has_servers() && options.starts_workers)
+  if (config.transport == "auto" && config.has_servers() && options.starts_workers) {
+    if (!client::is_this_host(client::parse_address(config.listen).host))
+      throw UserError(
+          fmt::format("--listen {}: is not an address of this host, such as 127.0.0.1:0", config.listen));
     config.transport = "local";
+  }
   training::configure_torch(static_cast<int>(config.has_servers() ? 1 : config.worker_threads()));
   auto record = open_record(job, toml, environment);
   auto result = run(job, options, environment, record);
