@@ -1,5 +1,7 @@
 #include "capstan/job/result.h"
 
+#include <limits>
+
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
@@ -92,6 +94,14 @@ TEST(Result, SummaryShowsTheWorkersTime) {
             "3.4 MB pushed, 3.5 MB pulled (shared memory is counted as if sent)\n"
             "1 of 2 workers were lost\n"
             "runs/a/weights.safetensors\n");
+}
+
+TEST(Result, SummaryOfACancelledEvaluationHasNoNumbers) {
+  auto result = example();
+  constexpr auto kUnknown = std::numeric_limits<double>::quiet_NaN();
+  result.test = {kUnknown, kUnknown, kUnknown, 0};
+  EXPECT_EQ(result.summary().substr(0, result.summary().find('\n')),
+            "lenet on digits: not evaluated, train loss 0.5000");
 }
 
 TEST(Result, SummaryOfAllreduceNamesNoServer) {

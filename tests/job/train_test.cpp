@@ -257,6 +257,13 @@ TEST_F(TrainTest, WithoutItsConfigurationOnlyTheGivenOptionsAreUsed) {
                                        "and defaults"));
 }
 
+TEST_F(TrainTest, WeightsThatCannotBeWrittenAreNotNamed) {
+  fs::create_directories(folder_ / "a/weights.safetensors");
+  const auto result = run(config("a", 1));
+  EXPECT_THAT(result.problem, HasSubstr("cannot write"));
+  EXPECT_THAT(result.summary(), ::testing::Not(HasSubstr("weights.safetensors\n")));
+}
+
 TEST_F(TrainTest, AnAddressOfAnotherHostIsRejectedByItsFlag) {
   auto job = config("a", 1);
   job.strategy = "sync";

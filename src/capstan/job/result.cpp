@@ -115,14 +115,17 @@ std::string TrainResult::json() const {
 }
 
 std::string TrainResult::summary() const {
-  auto out = fmt::format("{} on {}: test accuracy {:.2f} %, test loss {:.4f}, train loss {:.4f}\n",
-                         config.network, config.dataset, 100 * test.accuracy, test.loss, train_loss);
+  const auto tested = test.samples == 0 ? "not evaluated"
+                                        : fmt::format("test accuracy {:.2f} %, test loss {:.4f}",
+                                                      100 * test.accuracy, test.loss);
+  auto out =
+      fmt::format("{} on {}: {}, train loss {:.4f}\n", config.network, config.dataset, tested, train_loss);
   out += fmt::format(
       "{} updates ({:.1f} epochs){} in {:.1f} s: {:.0f} samples/s\n", reached.steps, reached.epochs,
       resumed_from > 0 ? fmt::format(", {} since the resume,", reached.steps - resumed_from) : "",
       reached.seconds, reached.samples_per_second);
   if (!config.is_single()) out += workers_text(*this);
-  return out + fmt::format("{}/weights.safetensors\n", run_dir);
+  return out + run_dir + (weights_saved ? "/weights.safetensors\n" : "\n");
 }
 
 }  // namespace capstan::job

@@ -43,8 +43,9 @@ struct TrainResult {
   std::uint64_t resumed_from = 0;     // version of the checkpoint; 0 for none
   std::uint64_t checkpoint = 0;       // version of the newest checkpoint; 0 for none
   std::string run_dir;
-  bool interrupted = false;  // before all updates were made
-  std::string problem;       // what failed although there is a result; empty if nothing did
+  bool weights_saved = true;  // as weights.safetensors in the run's folder
+  bool interrupted = false;   // before all updates were made
+  std::string problem;        // what failed although there is a result; empty if nothing did
 
   // Copies the servers' counts.
   void take(const wire::StatusReport& status, std::uint64_t training_samples);

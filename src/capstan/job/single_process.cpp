@@ -142,6 +142,7 @@ TrainResult SingleProcess::result_of(training::SingleResult& trained) {
     record_.write_weights(layout, trained.weights, job_.task.buffer_layout,
                           models::copy_buffers_out(*trained.model));
   } catch (const UserError& error) {
+    result.weights_saved = false;
     result.problem = error.what();
   }
   evaluate_last(result, *trained.model);

@@ -256,6 +256,7 @@ void Supervisor::save_weights(TrainResult& result) {
   try {
     record_.write_weights(job_.layout, last->weights, job_.buffer_layout, last->buffers);
   } catch (const UserError& error) {
+    result.weights_saved = false;
     result.problem = error.what();
   }
   evaluate_last(result, std::move(*last));
