@@ -163,6 +163,9 @@ TEST_F(CheckpointEvaluatorTest, EndsOnRequest) {
       environment_);
   evaluator.run();
   EXPECT_THAT(steps(), ElementsAre(10));
+  EXPECT_THAT(json_line(evaluator.json()), HasSubstr(R"("ok":false)"));
+  EXPECT_THAT(json_line(evaluator.json()), HasSubstr(R"("error":"interrupted")"));
+  EXPECT_EQ(evaluator.exit_code(), kInterrupted);
 }
 
 TEST_F(CheckpointEvaluatorTest, ADamagedCheckpointIsReportedAndSkipped) {
@@ -178,12 +181,35 @@ TEST_F(CheckpointEvaluatorTest, ADamagedCheckpointIsReportedAndSkipped) {
   CheckpointEvaluator(options, evaluate_, environment_).run();
   EXPECT_THAT(steps(), ElementsAre(20));
   EXPECT_THAT(events_.messages()[0], HasSubstr("weights.safetensors is damaged"));
-  EXPECT_THROW(
-      {
-        fs::remove(run_ / "evaluations.jsonl");
-        CheckpointEvaluator(once(), evaluate_, environment_).run();
-      },
-      UserError);
+}
+
+TEST_F(CheckpointEvaluatorTest, OnceADamagedCheckpointDoesNotHideTheOthers) {
+  write(10, 0.5f);
+  write(20, 0.25f);
+  write(30, 0.5f);
+  testing::write_file(checkpoint::folder_of(run_, {10}) / "manifest.json", "");
+  testing::write_file(checkpoint::folder_of(run_, {20}) / "weights.safetensors", "x");
+  CheckpointEvaluator evaluator(once(), evaluate_, environment_);
+  evaluator.run();
+  EXPECT_THAT(steps(), ElementsAre(30));
+  const auto messages = events_.messages();
+  ASSERT_EQ(messages.size(), 4u);
+  EXPECT_THAT(messages[0], HasSubstr("step-00000010"));
+  EXPECT_THAT(messages[1], HasSubstr("step-00000020"));
+  EXPECT_EQ(messages[3], "capstan: 2 checkpoints could not be read");
+  EXPECT_THAT(json_line(evaluator.json()), HasSubstr(R"("ok":false)"));
+  EXPECT_THAT(json_line(evaluator.json()), HasSubstr(R"("error":"2 checkpoints could not be read")"));
+  EXPECT_EQ(evaluator.exit_code(), kFailed);
+}
+
+TEST_F(CheckpointEvaluatorTest, WithoutAMultipleTheNumberIsNamed) {
+  write(10, 0.5f);
+  write(15, 0.25f);
+  auto options = once();
+  options.every = 1000;
+  EXPECT_THAT([&] { CheckpointEvaluator(options, evaluate_, environment_).run(); },
+              ::testing::ThrowsMessage<UserError>("--eval-freq 1000: none of the checkpoints of " +
+                                                  run_.string() + " (2) is at a multiple of 1000 updates"));
 }
 
 TEST_F(CheckpointEvaluatorTest, MistakesAreReported) {

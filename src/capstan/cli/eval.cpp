@@ -75,7 +75,7 @@ int run_eval(const Arguments& arguments) {
       {events, interrupts});
   evaluator.run();
   fmt::print("{}", options.json ? json_line(evaluator.json()) + "\n" : evaluator.text());
-  return interrupts.requests() > 0 ? kInterrupted : kSuccess;
+  return evaluator.exit_code();
 }
 
 }  // namespace capstan::cli

@@ -9,8 +9,8 @@
 #include <sys/file.h>
 #include <unistd.h>
 
-#include "capstan/base/failure.h"
 #include "capstan/base/json.h"
+#include "capstan/base/text.h"
 #include "capstan/base/user_error.h"
 #include "capstan/checkpoint/checkpoint.h"
 #include "capstan/job/folder_watch.h"
@@ -95,10 +95,20 @@ std::string CheckpointEvaluator::text() const {
 }
 
 Json CheckpointEvaluator::json() const {
-  return {{"ok", true},
-          {"train_dir", options_.run.string()},
-          {"evaluations", results_.size()},
-          {"best", best_ ? best_->json() : Json()}};
+  Json json{{"ok", exit_code() == kSuccess},
+            {"train_dir", options_.run.string()},
+            {"evaluations", results_.size()},
+            {"best", best_ ? best_->json() : Json()}};
+  if (exit_code() != kSuccess) json["error"] = interrupted_ ? "interrupted" : problem();
+  return json;
+}
+
+ExitCode CheckpointEvaluator::exit_code() const {
+  return interrupted_ ? kInterrupted : unreadable_ > 0 ? kFailed : kSuccess;
+}
+
+std::string CheckpointEvaluator::problem() const {
+  return fmt::format("{} could not be read", counted(unreadable_, "checkpoint"));
 }
 
 // Among checkpoints that still exist: a run resumed from an older checkpoint discards the newer ones.
@@ -112,6 +122,12 @@ std::optional<CheckpointEvaluation> CheckpointEvaluator::find_best() const {
 }
 
 void CheckpointEvaluator::run() {
+  watch();
+  interrupted_ = environment_.stop.requests() > 0;
+  if (unreadable_ > 0) environment_.events.message("capstan: " + problem());
+}
+
+void CheckpointEvaluator::watch() {
   // A checkpoint is complete once its manifest is in its folder.
   FolderWatch watch([this] {
     std::vector<fs::path> folders = {options_.run, options_.run / "checkpoints"};
@@ -124,11 +140,19 @@ void CheckpointEvaluator::run() {
     // Read first: every checkpoint written before the end of the run is then found below.
     const bool finished = checkpoint::is_finished(options_.run);
     const bool any = evaluate_new();
-    if (options_.once && !any && evaluated_.empty())
-      throw UserError(fmt::format("{} has no checkpoint yet", options_.run.string()));
+    if (options_.once && !any && evaluated_.empty()) fail_without_checkpoint();
     if (options_.once || (finished && !any)) return;
     if (!any) watch.wait(environment_.stop.fd(), from_seconds(options_.poll_interval));
   }
+}
+
+void CheckpointEvaluator::fail_without_checkpoint() const {
+  const auto run = options_.run.string();
+  const auto existing = checkpoint::list(options_.run).size();
+  if (existing == 0) throw UserError(fmt::format("{} has no checkpoint yet", run));
+  throw UserError(
+      fmt::format("--eval-freq {0}: none of the checkpoints of {1} ({2}) is at a multiple of {0} updates",
+                  options_.every, run, existing));
 }
 
 // True if there was a new checkpoint.
@@ -138,15 +162,16 @@ bool CheckpointEvaluator::evaluate_new() {
     if (environment_.stop.requests() > 0) break;
     if (options_.every > 0 && entry.version.value % options_.every != 0) continue;
     const auto id = checkpoint::identity(entry.folder);
-    if (id.empty() || !evaluated_.insert(id).second) continue;
+    if (!evaluated_.insert(id.empty() ? entry.folder.string() : id).second) continue;
     any = true;
     try {
       evaluate(entry, id);
     } catch (const UserError& error) {
-      if (options_.once) throw;
-      // No message for a checkpoint that the run has removed meanwhile.
-      if (fs::exists(entry.folder / checkpoint::kManifestFile))
-        environment_.events.message(fmt::format("capstan: {}", error.what()));
+      // Not counted if the run has removed it meanwhile.
+      std::error_code ignored;
+      if (!fs::exists(entry.folder / checkpoint::kManifestFile, ignored)) continue;
+      ++unreadable_;
+      environment_.events.message(fmt::format("capstan: {}", error.what()));
     }
   }
   return any;

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "capstan/base/failure.h"
 #include "capstan/base/flat_layout.h"
 #include "capstan/base/json.h"
 #include "capstan/base/unique_fd.h"
@@ -51,15 +52,20 @@ class CheckpointEvaluator {
   // Throws UserError if another process evaluates this run, or the run folder is not writable.
   CheckpointEvaluator(Options options, Evaluate evaluate, Environment environment);
 
-  // Returns when the run is finished and every checkpoint is evaluated, or on a stop request.
+  // Returns when the run is finished and every checkpoint is evaluated, or on a stop request. Checkpoints
+  // that cannot be read are reported and left out.
   void run();
 
   const std::optional<CheckpointEvaluation>& best() const { return best_; }
   // The result: one line, or none if there is no evaluation.
   std::string text() const;
   Json json() const;
+  ExitCode exit_code() const;
 
  private:
+  void watch();
+  [[noreturn]] void fail_without_checkpoint() const;
+  std::string problem() const;  // if a checkpoint could not be read
   void lock_record();
   void read_record();
   bool evaluate_new();
@@ -74,6 +80,8 @@ class CheckpointEvaluator {
   std::set<std::string> evaluated_;  // identities of checkpoints
   std::vector<CheckpointEvaluation> results_;
   std::optional<CheckpointEvaluation> best_;
+  std::uint64_t unreadable_ = 0;
+  bool interrupted_ = false;
   UniqueFd lock_;
   std::ofstream record_;
 };
