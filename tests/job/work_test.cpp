@@ -120,5 +120,13 @@ TEST_F(WorkTest, AFileThatCannotTakeTheWeightsIsRefusedFirst) {
   EXPECT_THAT(failure(o).second, HasSubstr("weights.txt"));
 }
 
+TEST(WorkResult, OfAnInterruptedWorkerIsNotOk) {
+  WorkResult result;
+  EXPECT_THAT(result.json(), HasSubstr(R"("ok":true)"));
+  result.interrupted = true;
+  EXPECT_THAT(result.json(), HasSubstr(R"("ok":false)"));
+  EXPECT_THAT(result.json(), HasSubstr(R"("error":"interrupted")"));
+}
+
 }  // namespace
 }  // namespace capstan::job

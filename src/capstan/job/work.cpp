@@ -119,13 +119,15 @@ WorkResult work(const WorkOptions& options, Environment environment) {
 }
 
 std::string WorkResult::json() const {
-  return json_line(Json{{"ok", true},
-                        {"rank", rank},
-                        {"steps", worked.steps},
-                        {"samples", worked.samples},
-                        {"compute_seconds", worked.compute_seconds},
-                        {"communication_seconds", worked.communication_seconds},
-                        {"data_seconds", worked.data_seconds}});
+  Json json{{"ok", !interrupted},
+            {"rank", rank},
+            {"steps", worked.steps},
+            {"samples", worked.samples},
+            {"compute_seconds", worked.compute_seconds},
+            {"communication_seconds", worked.communication_seconds},
+            {"data_seconds", worked.data_seconds}};
+  if (interrupted) json["error"] = "interrupted";
+  return json_line(json);
 }
 
 std::string WorkResult::text() const {
