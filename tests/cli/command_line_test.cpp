@@ -388,5 +388,43 @@ TEST(CommandLine, EveryFieldOfTrainIsAFlag) {
   }
 }
 
+// ---- failures ----
+
+struct Failed {
+  int code;
+  std::string output, errors;
+};
+
+Failed failed(const cli::Command& command, const Arguments& arguments) {
+  ::testing::internal::CaptureStdout();
+  ::testing::internal::CaptureStderr();
+  const int code = run_command(command, arguments);
+  std::fflush(stdout);
+  return {code, ::testing::internal::GetCapturedStdout(), ::testing::internal::GetCapturedStderr()};
+}
+
+const cli::Command kWrong{"wrong", [](const Arguments&) -> int { throw UserError("it is wrong"); }};
+
+TEST_F(ConfigFile, AndFlagsMakeAFailureAJsonObject) {
+  const std::string object = "{\"ok\":false,\"error\":\"it is wrong\"}\n";
+  const std::pair<Arguments, std::string> cases[] = {
+      {{}, ""},
+      {{"--json"}, object},
+      {{"--json=true"}, object},
+      {{"--json=false"}, ""},
+      {{"--json", "--json=false"}, ""},
+      {{"--json=maybe"}, ""},
+      {with("json = true\n"), object},
+      {with("json = true\n", {"--json=false"}), ""},
+      {{"--config", folder_ / "nowhere"}, ""},
+  };
+  for (const auto& [arguments, output] : cases) {
+    const auto wrong = failed(kWrong, arguments);
+    EXPECT_EQ(wrong.code, kWrongUsage);
+    EXPECT_EQ(wrong.output, output) << fmt::format("{}", fmt::join(arguments, " "));
+    EXPECT_EQ(wrong.errors, "capstan: it is wrong\n");
+  }
+}
+
 }  // namespace
 }  // namespace capstan::cli

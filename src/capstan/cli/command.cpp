@@ -12,13 +12,27 @@
 
 #include "capstan/base/json.h"
 #include "capstan/base/user_error.h"
+#include "capstan/config/given.h"
 
 namespace capstan::cli {
 namespace {
 
+// From the flag or, if it is not given, from the file of --config.
+bool wants_json(const Arguments& arguments) {
+  const std::string flag = "--json";
+  const auto last = std::find_if(arguments.rbegin(), arguments.rend(), [&](const auto& word) {
+    return word == flag || word.starts_with(flag + "=");
+  });
+  if (last != arguments.rend() && *last == flag) return true;
+  const auto text = last != arguments.rend() ? last->substr(flag.size() + 1)
+                                             : config::find_in_file(value_of(arguments, "config"), "json");
+  bool json = false;
+  return config::assign({.name = {}, .value = &json}, text).empty() && json;
+}
+
 int fail(const Arguments& arguments, int code, const std::string& message) {
   say("capstan: " + message);
-  if (std::ranges::find(arguments, "--json") != arguments.end()) {
+  if (wants_json(arguments)) {
     std::puts(json_line(Json{{"ok", false}, {"error", message}}).c_str());
   }
   return code;

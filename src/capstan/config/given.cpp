@@ -123,6 +123,16 @@ std::vector<Given> read_text(const std::string& text, const std::string& name,
   return out;
 }
 
+std::string find_in_file(const std::filesystem::path& file, std::string_view key) {
+  try {
+    const auto table = parse(contents(file.string()), file.string());
+    const auto* node = table.get(key);
+    return node ? text_of(*node, file.string()) : "";
+  } catch (const UserError&) {
+    return "";
+  }
+}
+
 void apply(std::span<const Field> fields, std::vector<std::vector<Given>> layers) {
   std::vector<Given> all;
   for (const auto& layer : layers) {

@@ -23,6 +23,9 @@ std::vector<Given> read_file(const std::filesystem::path& file, std::span<const 
 // The same for a string; `name` is used for the file in messages.
 std::vector<Given> read_text(const std::string& text, const std::string& name, std::span<const Field> fields);
 
+// The value of one key of a file; empty if it has none, or cannot be read.
+std::string find_in_file(const std::filesystem::path& file, std::string_view key);
+
 // Sets the fields. A later layer overrides an earlier one, also by an alternative name of the same field; of
 // two values for one name in a layer the last one counts. Fields are set in the order of `fields`. Throws
 // UserError with the value, its place and the valid values.
