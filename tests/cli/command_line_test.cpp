@@ -426,5 +426,15 @@ TEST_F(ConfigFile, AndFlagsMakeAFailureAJsonObject) {
   }
 }
 
+TEST(Failures, OfAFileSystemAreOneLineWithThePath) {
+  const cli::Command command{"look", [](const Arguments& arguments) -> int {
+                               return std::filesystem::exists(arguments[0]) ? kSuccess : kFailed;
+                             }};
+  const auto name = std::string(300, 'x');
+  const auto wrong = failed(command, {name});
+  EXPECT_EQ(wrong.code, kWrongUsage);
+  EXPECT_EQ(wrong.errors, "capstan: " + name + ": File name too long\n");
+}
+
 }  // namespace
 }  // namespace capstan::cli

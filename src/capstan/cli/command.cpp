@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstring>
 #include <exception>
+#include <filesystem>
 #include <string_view>
 
 #include <fmt/format.h>
@@ -69,6 +70,9 @@ int run_command(const Command& command, const Arguments& arguments) {
     return fail(arguments, kWrongUsage, error.what());
   } catch (const Failure& error) {
     return fail(arguments, error.code(), error.what());
+  } catch (const std::filesystem::filesystem_error& error) {
+    return fail(arguments, kWrongUsage,
+                fmt::format("{}: {}", error.path1().string(), error.code().message()));
   } catch (const std::exception& error) {
     return fail(arguments, kFailed, error.what());
   }
