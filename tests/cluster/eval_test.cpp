@@ -144,6 +144,20 @@ TEST(Eval, RunsBesideAJobAndEndsWithIt) {
   EXPECT_THAT(trained.errors(), HasSubstr("evaluator: step"));
 }
 
+// Otherwise it would wait for finished.json.
+TEST(Eval, EndsWithAJobThatCannotBeMarkedFinished) {
+  const Folder folder;
+  for (const char* strategy : {"sync", "single"}) {
+    const auto run = folder / strategy;
+    fs::create_directories(run);
+    std::ofstream(run / "checkpoints") << "in the way";
+    Program trained(folder, train(run, {"--dataset=synthetic:1x28x28:10:128", "--max-steps=2", "--evaluator",
+                                        std::string("--strategy=") + strategy}));
+    EXPECT_EQ(trained.exit_code(), 0) << trained.errors();
+    EXPECT_THAT(trained.errors(), HasSubstr("the evaluator was stopped")) << strategy;
+  }
+}
+
 TEST(Eval, OfABatchNormNetworkUsesTheSameStatisticsAsTheRun) {
   const Folder folder;
   const auto run = folder / "run";

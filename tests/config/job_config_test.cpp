@@ -148,6 +148,13 @@ TEST(JobConfig, WrongValuesAreErrorsWithTheFlag) {
   config = {};
   config.weights = "/no/such/file";
   EXPECT_THAT(error_of(config), HasSubstr("--weights /no/such/file"));
+  config.resume = "runs/a";
+  EXPECT_EQ(error_of(config), "no error") << "the checkpoint has the weights";
+  config = {};
+  config.evaluator = true;
+  EXPECT_EQ(error_of(config), "no error");
+  config.checkpoint_every = "never";
+  EXPECT_EQ(error_of(config), "--evaluator evaluates checkpoints, but --checkpoint-every never writes none");
   config = {};
   config.data_dir = "caf\xe9";
   EXPECT_EQ(error_of(config), "--data-dir: is not UTF-8 text");

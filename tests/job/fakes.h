@@ -108,7 +108,10 @@ class FakeProcesses final : public launch::Processes {
     const std::lock_guard lock(mutex_);
     killed_.insert(rank);
   }
-  void wait(TimePoint) override {}
+  void wait(TimePoint) override {
+    const std::lock_guard lock(mutex_);
+    awaited_ = true;
+  }
 
   void end(const Ended& ended) {
     const std::lock_guard lock(mutex_);
@@ -117,6 +120,10 @@ class FakeProcesses final : public launch::Processes {
   std::set<std::size_t> killed() const {
     const std::lock_guard lock(mutex_);
     return killed_;
+  }
+  bool awaited() const {  // they were given time to end by themselves
+    const std::lock_guard lock(mutex_);
+    return awaited_;
   }
   // Waits until the supervisor has polled `count` times.
   // Two polls from now: what ended before this call has been handled.
@@ -134,6 +141,7 @@ class FakeProcesses final : public launch::Processes {
   mutable std::mutex mutex_;  // guards what follows
   std::condition_variable polled_;
   int polls_ = 0;
+  bool awaited_ = false;
   std::vector<Ended> ended_;
   std::set<std::size_t> killed_;
 };

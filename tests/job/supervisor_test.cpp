@@ -320,6 +320,7 @@ TEST_F(SupervisorTest, WithoutAnyWorkerTheJobIsLost) {
     EXPECT_EQ(failure.code(), kLost);
     EXPECT_THAT(failure.what(), HasSubstr("all 2 workers are lost"));
   }
+  EXPECT_TRUE(processes_.awaited()) << "the leader marks the run as finished";
 }
 
 TEST_F(SupervisorTest, AServerThatEndsIsNamed) {

@@ -138,7 +138,9 @@ void JobConfig::validate() const {
     throw UserError(fmt::format("--switch: strategy {} does not support switching", strategy));
   (void)slow_down(0);  // parses the whole list
   (void)optimizer.options();
-  (void)CheckpointEvery::parse(checkpoint_every);
+  const auto every = CheckpointEvery::parse(checkpoint_every);
+  if (evaluator && every.steps == 0 && every.seconds == 0)
+    throw UserError("--evaluator evaluates checkpoints, but --checkpoint-every never writes none");
 }
 
 JobConfig JobConfig::resolved() const {

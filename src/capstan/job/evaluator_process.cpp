@@ -3,17 +3,21 @@
 #include <fstream>
 
 #include <fmt/format.h>
+#include <signal.h>
+
+#include "capstan/checkpoint/run_checkpoints.h"
 
 namespace capstan::job {
 namespace {
 
 constexpr auto kPollInterval = std::chrono::milliseconds(100);
 constexpr auto kNoticeDelay = std::chrono::seconds(1);  // before the user is notified of the wait
+constexpr auto kExitTimeout = std::chrono::seconds(5);  // after SIGTERM, before it is killed
 
 }  // namespace
 
 EvaluatorProcess::EvaluatorProcess(bool requested, const std::filesystem::path& run, Environment environment)
-    : log_(run / "evaluator.log"), environment_(environment) {
+    : run_(run), log_(run / "evaluator.log"), environment_(environment) {
   if (!requested) return;
   std::error_code ignored;
   std::filesystem::remove(log_, ignored);
@@ -35,6 +39,15 @@ void EvaluatorProcess::finish() {
   const auto asked = environment_.stop.requests();
   bool notified = false;
   std::optional<launch::Exit> exit;
+  if (!checkpoint::is_finished(run_)) {
+    child_->signal(SIGTERM);
+    exit = child_->wait(SteadyClock::now() + kExitTimeout);
+    report_log();
+    return environment_.events.message(
+        "the evaluator was stopped: the run could not be marked as finished; evaluate the rest with capstan "
+        "eval "
+        "--once");
+  }
   while (!exit && environment_.stop.requests() == asked) {
     exit = child_->wait(SteadyClock::now() + kPollInterval);
     report_log();

@@ -15,11 +15,12 @@ class EvaluatorProcess {
 
   // Reports the lines that it has logged since the last call.
   void report_log();
-  // Waits until it has evaluated the last checkpoint, or for one more stop request.
+  // Waits until it has evaluated the last checkpoint, or for one more stop request. Ends it if the run could
+  // not be marked as finished: it would wait for more checkpoints.
   void finish();
 
  private:
-  const std::filesystem::path log_;
+  const std::filesystem::path run_, log_;
   Environment environment_;
   std::streamoff log_offset_ = 0;
   std::optional<launch::Child> child_;

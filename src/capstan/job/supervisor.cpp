@@ -216,6 +216,8 @@ TrainResult Supervisor::finish() {
   if (const auto outcome = await_evaluation()) take_evaluation(*outcome);
   auto result = reached();
   if (!stop_ && result.lost_workers == job_.config.workers) {
+    observer_.reset();
+    await_processes();
     throw Failure(
         kLost, fmt::format("all {} workers are lost after {} updates; see {}/{}-0.log", job_.config.workers,
                            result.reached.steps, result.run_dir, job_.starts_workers ? "worker" : "server"));
@@ -289,11 +291,16 @@ std::optional<BackgroundEvaluation::Outcome> Supervisor::await_evaluation() {
   return {};
 }
 
-void Supervisor::end_processes() {
+// The leader then marks the run as finished, and ends.
+void Supervisor::await_processes() {
   for (std::size_t rank = 0; rank < status_.workers.size(); ++rank) {
     if (status_.workers[rank].state == WorkerState::kLost) processes_.kill_worker(rank);
   }
   processes_.wait(SteadyClock::now() + kExitTimeout);
+}
+
+void Supervisor::end_processes() {
+  await_processes();
   evaluator_.finish();
   for (std::size_t rank = 0; job_.starts_workers && rank < status_.workers.size(); ++rank) {
     for (const auto& warning : warnings_in(record_.path() / fmt::format("worker-{}.log", rank)))

@@ -76,6 +76,7 @@ class Supervisor {
   void save_weights(TrainResult& result);
   void evaluate_last(TrainResult& result, client::Observer::Snapshot snapshot);
   std::optional<BackgroundEvaluation::Outcome> await_evaluation();
+  void await_processes();
   void end_processes();
 
   const SupervisedJob job_;
