@@ -8,6 +8,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
+#include <sys/stat.h>
 
 #include "capstan/base/random.h"
 #include "capstan/base/user_error.h"
@@ -209,6 +210,13 @@ TEST(Safetensors, AMissingOrIrregularFileIsNamed) {
   std::ofstream(folder / "empty");
   EXPECT_THAT([&] { read_safetensors(folder / "empty"); },
               ThrowsMessage<UserError>(HasSubstr("shorter than 8 bytes")));
+}
+
+TEST(Safetensors, APipeIsRefusedWithoutWaitingForAWriter) {
+  const TemporaryFolder folder;
+  ASSERT_EQ(::mkfifo((folder / "pipe").c_str(), 0600), 0);
+  EXPECT_THAT([&] { (void)read_safetensors(folder / "pipe"); },
+              ::testing::ThrowsMessage<UserError>(::testing::HasSubstr("not a regular file")));
 }
 
 }  // namespace

@@ -243,7 +243,8 @@ SafetensorsReader::SafetensorsReader(const std::filesystem::path& path) {
   const auto fail = [name = path.string()](const char* why) {
     throw UserError(fmt::format("cannot read {}: {}", name, why));
   };
-  const auto file = std::make_shared<UniqueFd>(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  // O_NONBLOCK: a pipe, which is refused below, would wait for its writer.
+  const auto file = std::make_shared<UniqueFd>(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   struct stat status {};
   if (!*file || ::fstat(file->get(), &status) != 0) fail(std::strerror(errno));
   if (!S_ISREG(status.st_mode)) fail("not a regular file");
