@@ -267,6 +267,11 @@ TEST(Commands, HelpVersionAndMistakes) {
   Program version(folder, {"--version"});
   EXPECT_EQ(version.exit_code(), 0) << version.errors();
   EXPECT_EQ(version.output(), "capstan " + project_version() + "\n");
+  for (const char* flag : {"--help", "--version"}) {
+    Program unwritten(folder, {flag}, {}, by_shell("exec \"$0\" \"$@\" > /dev/full"));
+    EXPECT_EQ(unwritten.exit_code(), 1) << flag;
+    EXPECT_THAT(unwritten.errors(), HasSubstr("cannot write the result")) << flag;
+  }
   Program wrong(folder, {"trian"});
   EXPECT_EQ(wrong.exit_code(), 2);
   EXPECT_EQ(wrong.errors(), "capstan: unknown command \"trian\", did you mean train? (see capstan --help)\n");

@@ -51,12 +51,18 @@ int become(const std::string& name, char** argv) {
   return kFailed;
 }
 
-void print_help() {
+int print_version(const Arguments&) {
+  fmt::print("capstan {}\n", CAPSTAN_VERSION);
+  return kSuccess;
+}
+
+int print_help(const Arguments&) {
   fmt::print(
       "Trains neural networks with a parameter server, and measures what it does.\n\n"
       "Usage: capstan COMMAND [FLAGS]      capstan COMMAND --help\n\n");
   for (const auto& command : kCommands) fmt::print("  {:<10} {}\n", command.name, command.summary);
   fmt::print("\nStart with: capstan train\n");
+  return kSuccess;
 }
 
 int unknown_command(const std::string& word) {
@@ -76,16 +82,10 @@ void open_standard_files() {
 
 int run(int argc, char** argv) {
   const std::string word = argc > 1 ? argv[1] : "";
-  if (word == "--version") {
-    fmt::print("capstan {}\n", CAPSTAN_VERSION);
-    return kSuccess;
-  }
-  if (word == "--help" || word == "-h" || word == "help") {
-    print_help();
-    return kSuccess;
-  }
+  if (word == "--version") return run_command({"version", print_version}, {});
+  if (word == "--help" || word == "-h" || word == "help") return run_command({"help", print_help}, {});
   if (word.empty()) {
-    print_help();
+    (void)print_help({});
     return kWrongUsage;
   }
   for (const auto& command : kCommands) {
