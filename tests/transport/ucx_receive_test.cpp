@@ -42,7 +42,7 @@ class Receiving : public ::testing::Test {
     header.insert(header.end(), bytes.begin(), bytes.end());
     std::vector<std::byte> copy(data.begin(), data.end());
     core_->on_arrival(header, copy.data(), copy.size(), false);
-    testing::settle(loop_);
+    testing::drain(loop_);
   }
 
   EventLoop loop_;

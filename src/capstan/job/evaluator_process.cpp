@@ -3,7 +3,6 @@
 #include <fstream>
 
 #include <fmt/format.h>
-#include <signal.h>
 
 #include "capstan/checkpoint/run_checkpoints.h"
 
@@ -12,7 +11,7 @@ namespace {
 
 constexpr auto kPollInterval = std::chrono::milliseconds(100);
 constexpr auto kNoticeDelay = std::chrono::seconds(1);  // before the user is notified of the wait
-constexpr auto kExitTimeout = std::chrono::seconds(5);  // after SIGTERM, before it is killed
+constexpr auto kExitTimeout = std::chrono::seconds(5);  // after a stop request, before it is killed
 
 }  // namespace
 
@@ -40,13 +39,12 @@ void EvaluatorProcess::finish() {
   bool notified = false;
   std::optional<launch::Exit> exit;
   if (!checkpoint::is_finished(run_)) {
-    child_->signal(SIGTERM);
+    child_->signal(launch::kStopSignal);
     exit = child_->wait(SteadyClock::now() + kExitTimeout);
     report_log();
     return environment_.events.message(
-        "the evaluator was stopped: the run could not be marked as finished; evaluate the rest with capstan "
-        "eval "
-        "--once");
+        "the evaluator was stopped: the run could not be marked as finished; evaluate the rest with "
+        "capstan eval --once");
   }
   while (!exit && environment_.stop.requests() == asked) {
     exit = child_->wait(SteadyClock::now() + kPollInterval);

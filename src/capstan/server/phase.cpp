@@ -13,26 +13,22 @@ using enum Phase;
 
 struct Row {
   Phase from;
-  const char* name;
   std::initializer_list<Phase> to;
 };
 
 // A job may end in any phase: workers, leader or followers may be lost before training starts.
 const Row kTransitions[] = {
-    {kStarting, "starting", {kSeekingLeader, kAwaitingModel}},
-    {kSeekingLeader, "seeking the leader", {kLoadingCheckpoint, kAwaitingModel, kEnded}},
-    {kLoadingCheckpoint,
-     "loading a checkpoint",
-     {kServing, kSavingLast, kAwaitingObservers, kDraining, kEnded}},
+    {kStarting, {kSeekingLeader, kAwaitingModel}},
+    {kSeekingLeader, {kLoadingCheckpoint, kAwaitingModel, kEnded}},
+    {kLoadingCheckpoint, {kServing, kSavingLast, kAwaitingObservers, kDraining, kEnded}},
     {kAwaitingModel,
-     "awaiting the model",
      {kLoadingCheckpoint, kAwaitingWeights, kSavingLast, kAwaitingObservers, kDraining, kEnded}},
-    {kAwaitingWeights, "awaiting weights", {kServing, kSavingLast, kAwaitingObservers, kDraining, kEnded}},
-    {kServing, "serving", {kSavingLast, kAwaitingObservers, kDraining, kEnded}},
-    {kSavingLast, "saving the last checkpoint", {kAwaitingObservers, kDraining, kEnded}},
-    {kAwaitingObservers, "awaiting observers", {kDraining, kEnded}},
-    {kDraining, "draining", {kEnded}},
-    {kEnded, "ended", {}},
+    {kAwaitingWeights, {kServing, kSavingLast, kAwaitingObservers, kDraining, kEnded}},
+    {kServing, {kSavingLast, kAwaitingObservers, kDraining, kEnded}},
+    {kSavingLast, {kAwaitingObservers, kDraining, kEnded}},
+    {kAwaitingObservers, {kDraining, kEnded}},
+    {kDraining, {kEnded}},
+    {kEnded, {}},
 };
 
 const Row& row(Phase phase) {
@@ -40,10 +36,6 @@ const Row& row(Phase phase) {
 }
 
 }  // namespace
-
-const char* name(Phase phase) {
-  return row(phase).name;
-}
 
 bool may_follow(Phase from, Phase to) {
   return std::ranges::find(row(from).to, to) != row(from).to.end();

@@ -19,7 +19,6 @@ enum class Phase : std::uint8_t {
   kEnded
 };
 
-const char* name(Phase phase);
 // The one table of transitions.
 bool may_follow(Phase from, Phase to);
 

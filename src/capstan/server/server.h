@@ -39,7 +39,6 @@ class Server final : private MemberTable::Events {
 
   // Not kRunning: the job has ended and no observer is connected, so the loop may end.
   Outcome outcome() const { return lifecycle_.outcome(); }
-  Phase phase() const { return lifecycle_.phase(); }
   // The leader's is complete; a follower's has only the figures of its own process.
   wire::StatusReport status() const;
   const FlatLayout& layout() const { return shard_.layout(); }

@@ -14,17 +14,16 @@ using enum WorkerPhase;
 
 struct Row {
   WorkerPhase from;
-  const char* name;
   std::initializer_list<WorkerPhase> to;
 };
 
 const Row kTransitions[] = {
-    {kAbsent, "absent", {kJoined, kLost}},
-    {kJoined, "joined", {kReady, kLeft, kLost}},
-    {kReady, "ready", {kTraining, kLeft, kLost}},
-    {kTraining, "training", {kLeft, kLost}},
-    {kLeft, "left", {}},
-    {kLost, "lost", {kJoined}},
+    {kAbsent, {kJoined, kLost}},
+    {kJoined, {kReady, kLeft, kLost}},
+    {kReady, {kTraining, kLeft, kLost}},
+    {kTraining, {kLeft, kLost}},
+    {kLeft, {}},
+    {kLost, {kJoined}},
 };
 
 const Row& row_of(WorkerPhase phase) {
@@ -32,10 +31,6 @@ const Row& row_of(WorkerPhase phase) {
 }
 
 }  // namespace
-
-const char* name(WorkerPhase phase) {
-  return row_of(phase).name;
-}
 
 bool may_follow(WorkerPhase from, WorkerPhase to) {
   return std::ranges::find(row_of(from).to, to) != row_of(from).to.end();

@@ -21,7 +21,6 @@ enum class WorkerPhase : std::uint8_t {
   kLeft,
   kLost
 };
-const char* name(WorkerPhase phase);
 // The one table of transitions. A new incarnation may take a lost worker's rank.
 bool may_follow(WorkerPhase from, WorkerPhase to);
 

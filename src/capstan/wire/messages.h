@@ -17,7 +17,7 @@
 namespace capstan::wire {
 
 // Incremented whenever the meaning of a byte on the wire changes.
-inline constexpr std::uint16_t kProtocol = 5;
+inline constexpr std::uint16_t kProtocol = 6;
 
 using Nonce = std::array<std::byte, 32>;
 using Proof = std::array<std::byte, 32>;
