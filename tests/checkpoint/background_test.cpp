@@ -61,7 +61,8 @@ TEST(Background, DestroysATaskBeforeItsEndIsDelivered) {
     mailbox.deliver(std::move(function));
   });
   bool done = false;
-  background.post([held] {}, [&](const std::string&) { done = true; });
+  // An initialised capture: that of a constant would be copied, not moved, and live on in this thread.
+  background.post([kept = held] {}, [&](const std::string&) { done = true; });
   ASSERT_TRUE(mailbox.run_until([&] { return done; }));
 }
 

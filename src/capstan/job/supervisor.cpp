@@ -187,11 +187,14 @@ void Supervisor::end_steps() {
   }
 }
 
+bool Supervisor::is_asked_again() {
+  return environment_.stop.requests() > (stop_ ? stop_->requests : 0);
+}
+
 // Servers write the last version before they end. There is no timeout; only the user can cut it short.
 void Supervisor::await_checkpoint() {
   if (status_.saving) environment_.events.message("writing the last checkpoint (Ctrl-C to stop waiting)");
-  const auto handled = stop_ ? stop_->requests : 0;
-  while (status_.saving && environment_.stop.requests() <= handled) {
+  while (status_.saving && !is_asked_again()) {
     if (auto lost = observer_->poll(SteadyClock::now() + kPollInterval); !lost.is_ok()) server_lost(lost);
     poll();
   }
@@ -283,10 +286,9 @@ void Supervisor::evaluate_last(TrainResult& result, client::Observer::Snapshot s
 
 // A new stop request cancels the evaluation.
 std::optional<BackgroundEvaluation::Outcome> Supervisor::await_evaluation() {
-  const auto requests = environment_.stop.requests();
   while (evaluation_.busy()) {
     if (auto outcome = evaluation_.poll(kPollInterval)) return outcome;
-    if (environment_.stop.requests() > requests) evaluation_.cancel();
+    if (is_asked_again()) evaluation_.cancel();
   }
   return {};
 }

@@ -69,6 +69,7 @@ class Supervisor {
   void begin_stop(const std::string& message);
   void end_steps();
   void await_checkpoint();
+  bool is_asked_again();  // a stop request after the one that stopped training, if any
   [[noreturn]] void server_lost(const Status& why);
 
   TrainResult finish();
