@@ -310,8 +310,8 @@ TEST(Membership, AFollowerTakesNoModelFromAWorkerThatTheLeaderHasNotAdmitted) {
   FakeCluster cluster(false, job(1, 2, "sync"));
   auto other = worker_join(0, 9);
   other.layout = wire::to_wire(FlatLayout({{"other", {5}}}));
-  RawPeer stranger(cluster, "1");
-  EXPECT_TRUE(is_put_off(stranger, cluster, other));
+  RawPeer unknown(cluster, "1");
+  EXPECT_TRUE(is_put_off(unknown, cluster, other));
   ManualWorker worker(cluster, 0);
   EXPECT_TRUE(worker.pull());
   worker.initialize();
