@@ -84,8 +84,12 @@ void check(Outcome outcome, bool any_joined, double join_timeout) {
 class ServeLoop {
  public:
   ServeLoop(transport::EventLoop& loop, server::Server& server, Environment environment,
-            const std::function<void()>& end_at_once)
-      : loop_(loop), server_(server), environment_(environment), end_at_once_(end_at_once) {
+            const std::function<void()>& end_at_once, bool leads)
+      : loop_(loop),
+        server_(server),
+        environment_(environment),
+        end_at_once_(end_at_once),
+        any_joined_(!leads) {
     if (environment_.stop.fd() >= 0)
       loop_.watch(environment_.stop.fd(), EPOLLIN, [this](auto) { handle_stop(); });
   }
@@ -141,7 +145,7 @@ class ServeLoop {
   int requests_ = 0;
   std::optional<TimePoint> stopping_since_;
   bool dismissed_ = false;
-  bool any_joined_ = false;
+  bool any_joined_;  // only the leader knows the workers: a follower does not look for them after each event
 };
 
 }  // namespace
@@ -164,7 +168,7 @@ ServeResult serve(const ServeOptions& options, Environment environment,
                                     choice != TransportChoice::kLocal},
       [&](auto connection) { server.accept(std::move(connection)); });
   listening(listeners->address());
-  ServeLoop serving(loop, server, environment, options.end_at_once);
+  ServeLoop serving(loop, server, environment, options.end_at_once, options.leader.empty());
   const bool interrupted = serving.run();
   if (!interrupted) check(server.outcome(), serving.any_joined(), options.config.join_timeout);
   return {server.status(), options.leader.empty(), interrupted};
