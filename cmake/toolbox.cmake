@@ -10,7 +10,7 @@ endif()
 add_library(capstan_flags INTERFACE)
 # -fPIC is for libraries and programs alike, because they share precompiled headers.
 target_compile_options(capstan_flags INTERFACE -Wall -Wextra -Wshadow -Wnon-virtual-dtor -Werror -fPIC)
-target_include_directories(capstan_flags INTERFACE ${PROJECT_SOURCE_DIR}/src)
+target_include_directories(capstan_flags INTERFACE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include)
 find_program(CAPSTAN_LLD ld.lld)
 if(CAPSTAN_LLD)
   target_link_options(capstan_flags INTERFACE -fuse-ld=lld)

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "support/evaluations.h"
+
 namespace capstan::cli {
 namespace {
 
@@ -48,7 +50,7 @@ TEST(TerminalProgress, WritesPlainLinesWithoutATerminal) {
             "  worker 0  step 25  loss 0.5000  400 samples/s  computing 75 %\n"
             "  worker 1  step 24  loss 0.5000  380 samples/s  computing 75 %\n");
   shown.message("checkpoint at step 25");
-  shown.evaluated({{25}, 1, 100, 2, {0.25, 0.75, 1, 50}});
+  shown.evaluated({{25}, 1, 100, 2, testing::classified(0.25, 0.75, 1, 50)});
   EXPECT_EQ(screen.take(),
             "checkpoint at step 25\nepoch 1  step 25  test accuracy 75.00 %  test loss 0.2500\n");
 }

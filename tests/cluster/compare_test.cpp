@@ -20,11 +20,11 @@ std::vector<std::string> compare(const fs::path& folder, std::vector<std::string
 TEST(Compare, RunsEachStrategyAndShowsThemSideBySide) {
   const Folder folder;
   Program run(folder, compare(folder / "all", {"--epochs=2", "--strategies", "single,sync,async",
-                                               "--target_accuracy=0.3", "--workers", "2"}));
+                                               "--target=0.3", "--workers", "2"}));
   ASSERT_EQ(run.exit_code(), 0) << run.errors();
   const auto result = run.json();
   EXPECT_EQ(result["ok"], true);
-  EXPECT_EQ(result["target_accuracy"], 0.3);
+  EXPECT_EQ(result["target"], 0.3);
   ASSERT_EQ(result["runs"].size(), 3u);
   for (const char* text : {"1 of 3: single", "2 of 3: sync", "3 of 3: async", "epoch 2 "})
     EXPECT_THAT(run.errors(), HasSubstr(text));
@@ -55,7 +55,7 @@ TEST(Compare, RunsEachStrategyAndShowsThemSideBySide) {
   const auto html = text_of(result["page"].get<std::string>());
   EXPECT_THAT(html, AllOf(HasSubstr(R"({"target":0.3,"runs":[{"strategy":"single")"),
                           HasSubstr("lenet on digits: single, sync, async"),
-                          HasSubstr(R"("samples":1438.0,"accuracy":)"), Not(HasSubstr("src="))));
+                          HasSubstr(R"("samples":1438.0,"value":)"), Not(HasSubstr("src="))));
 }
 
 TEST(Compare, PrintsATableForPeople) {

@@ -222,5 +222,55 @@ TEST(Partition, DescribesAnUnevenEpoch) {
   EXPECT_EQ(describe_uneven({1000, 5, 50}), "");
 }
 
+using Samples = std::vector<std::uint32_t>;
+
+Samples counting(std::uint32_t samples) {
+  Samples list(samples);
+  for (std::uint32_t i = 0; i < samples; ++i) list[i] = i;
+  return list;
+}
+
+TEST(Columns, GiveEachPlaceConsecutiveSamples) {
+  EXPECT_EQ(in_columns(counting(6), 2), (Samples{0, 3, 1, 4, 2, 5}));
+  EXPECT_EQ(in_columns(counting(7), 3), (Samples{0, 3, 5, 1, 4, 6, 2})) << "columns of 3, 2 and 2";
+  EXPECT_EQ(in_columns(counting(2), 4), (Samples{0, 1}));
+  EXPECT_EQ(in_columns({}, 4), Samples{});
+}
+
+// Every sample once, and every place of the global batch visits consecutive samples.
+TEST(Columns, AreDividedAmongWorkers) {
+  for (const std::uint64_t samples : {1u, 23u, 24u, 25u, 100u}) {
+    constexpr std::uint64_t kRanks = 3, kPlaces = 4;
+    std::vector<int> seen(samples);
+    for (std::uint64_t rank = 0; rank < kRanks; ++rank) {
+      Sampler sampler({samples, kRanks, kPlaces}, rank, 7, {}, SampleOrder::kColumns);
+      Samples before;
+      for (std::uint64_t step = 0; step < sampler.steps(0); ++step) {
+        const auto batch = sampler.batch(0, step);
+        for (const auto s : batch) ++seen[s];
+        const bool is_whole = batch.size() == kPlaces && before.size() == kPlaces;
+        for (std::size_t i = 0; is_whole && step + 1 < sampler.steps(0) && i < kPlaces; ++i)
+          EXPECT_EQ(batch[i], before[i] + 1);
+        before.assign(batch.begin(), batch.end());
+      }
+    }
+    EXPECT_EQ(seen, std::vector<int>(samples, 1)) << samples;
+  }
+}
+
+// A run that resumes with the same workers and batch size visits what an uninterrupted one would have.
+TEST(Columns, ContinueAfterAResume) {
+  constexpr std::uint64_t kAll = 50;
+  for (std::uint64_t done = 0; done < 7; ++done) {
+    Sampler whole({kAll, 2, 4}, 1, 7, {}, SampleOrder::kColumns);
+    Sampler rest({kAll, 2, 4}, 1, 7, {{4, {done, done}}}, SampleOrder::kColumns);
+    ASSERT_EQ(rest.steps(0), whole.steps(0) - done);
+    for (std::uint64_t step = 0; step < rest.steps(0); ++step) {
+      const auto expected = whole.batch(0, done + step), found = rest.batch(0, step);
+      EXPECT_TRUE(std::ranges::equal(found, expected)) << done << " " << step;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace capstan::data

@@ -9,6 +9,7 @@
 #include "capstan/base/user_error.h"
 #include "checkpoint/written_run.h"
 #include "job/fakes.h"
+#include "support/evaluations.h"
 #include "support/temporary_folder.h"
 
 namespace capstan::job {
@@ -38,7 +39,9 @@ class CheckpointEvaluatorTest : public ::testing::Test {
     manifest.pieces = checkpoint::write_shard(folder, layout_, shard);
     checkpoint::write_manifest(folder, manifest);
   }
-  CheckpointEvaluator::Options once() const { return {run_, "net", layout_, {}, 0, 1, true}; }
+  CheckpointEvaluator::Options once() const {
+    return {run_, "net", layout_, {}, testing::classification_metrics(), 0, 1, true};
+  }
   std::string best_link() const { return fs::read_symlink(run_ / "checkpoints/best").string(); }
   std::vector<std::string> lines() const {
     std::vector<std::string> out;
@@ -48,7 +51,8 @@ class CheckpointEvaluatorTest : public ::testing::Test {
   }
   std::vector<std::uint64_t> steps() const {
     std::vector<std::uint64_t> out;
-    for (const auto& line : lines()) out.push_back(CheckpointEvaluation::parse(line)->step);
+    for (const auto& line : lines())
+      out.push_back(CheckpointEvaluation::parse(line, testing::classification_metrics())->step);
     return out;
   }
 
@@ -61,7 +65,7 @@ class CheckpointEvaluatorTest : public ::testing::Test {
   const Environment environment_{events_, stop_, clock_.now()};
   const CheckpointEvaluator::Evaluate evaluate_ = [this](auto weights, auto) {
     clock_.advance(std::chrono::seconds(3));
-    return training::Evaluation{weights[0], 1 - weights[0], 1, 50};
+    return testing::classified(weights[0], 1 - weights[0], 1, 50);
   };
 };
 
@@ -79,13 +83,13 @@ TEST_F(CheckpointEvaluatorTest, EvaluatesCheckpointsAndLinksTheBest) {
   EXPECT_THAT(
       lines()[0],
       ::testing::StartsWith(
-          R"({"step":10,"epoch":1.5,"test_loss":0.5,"test_accuracy":0.5,"test_top5":1.0,"samples":50,)"
+          R"({"step":10,"epoch":1.5,"test_accuracy":0.5,"test_loss":0.5,"test_top5":1.0,"samples":50,)"
           R"("seconds":3.0,"checkpoint":"step-00000010","id":")"));
   EXPECT_THAT(
       events_.messages(),
-      ElementsAre("step 10  epoch 1.50  test accuracy 50.00 %  top-5 100.00 %  test loss 0.5000  best",
-                  "step 20  epoch 3.00  test accuracy 75.00 %  top-5 100.00 %  test loss 0.2500  best",
-                  "step 30  epoch 4.50  test accuracy 25.00 %  top-5 100.00 %  test loss 0.7500"));
+      ElementsAre("step 10  epoch 1.50  test accuracy 50.00 %  test loss 0.5000  test top5 100.00 %  best",
+                  "step 20  epoch 3.00  test accuracy 75.00 %  test loss 0.2500  test top5 100.00 %  best",
+                  "step 30  epoch 4.50  test accuracy 25.00 %  test loss 0.7500  test top5 100.00 %"));
 }
 
 TEST_F(CheckpointEvaluatorTest, ReevaluatesOnlyRepeatedSteps) {
@@ -229,14 +233,14 @@ TEST_F(CheckpointEvaluatorTest, MistakesAreReported) {
 }
 
 TEST(CheckpointEvaluation, ReadsOnlyItsOwnLines) {
-  const CheckpointEvaluation line{7, 1.5, {0.25, 0.75, 1, 50}, 3, "step-00000007", "abc"};
-  const auto read = CheckpointEvaluation::parse(json_line(line.json()));
+  const CheckpointEvaluation line{7, 1.5, testing::classified(0.25, 0.75, 1, 50), 3, "step-00000007", "abc"};
+  const auto read = CheckpointEvaluation::parse(json_line(line.json()), testing::classification_metrics());
   ASSERT_TRUE(read);
   EXPECT_EQ(json_line(read->json()), json_line(line.json()));
   for (const auto* other :
        {"", "{", "[]", "{}", R"({"step":-1,"test_accuracy":0.5,"id":"a"})",
         R"({"step":1,"test_accuracy":"0.5","id":"a"})", R"({"step":1,"test_accuracy":0.5})"})
-    EXPECT_FALSE(CheckpointEvaluation::parse(other)) << other;
+    EXPECT_FALSE(CheckpointEvaluation::parse(other, testing::classification_metrics())) << other;
 }
 
 }  // namespace

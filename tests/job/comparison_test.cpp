@@ -36,7 +36,10 @@ class ComparisonTest : public ::testing::Test {
     const auto strategy = flag(flags, "strategy");
     if (rehearsal) {
       rehearsed_.push_back(strategy);
-      return {0, R"({"ok":true,"config":"network = 'lenet'\ndataset = 'digits'\n"})", ""};
+      return {0,
+              R"({"ok":true,"config":"network = 'lenet'\ndataset = 'digits'\n","metrics":)"
+              R"([{"name":"accuracy","better":"higher","percent":true},{"name":"loss","better":"lower"}]})",
+              ""};
     }
     trained_.push_back(strategy);
     const fs::path run = flag(flags, "train-dir");
@@ -84,7 +87,7 @@ TEST_F(ComparisonTest, RunsEachStrategyAndComparesThem) {
   EXPECT_EQ(result.problem(), "");
   const auto json = Json::parse(result.json());
   EXPECT_EQ(json["ok"], true);
-  EXPECT_EQ(json["target_accuracy"], 0.5);
+  EXPECT_EQ(json["target"], 0.5);
   EXPECT_EQ(
       json["runs"][1],
       Json::parse(R"({"strategy":"sync","ok":true,"seconds":3.0,"samples_per_second":75.0,"speedup":1.5,
@@ -133,6 +136,14 @@ TEST_F(ComparisonTest, AFailedRunDoesNotAffectTheOthers) {
   EXPECT_EQ(json["runs"][1]["error"], "failed: ended without a result (killed by signal 9)");
   EXPECT_EQ(json["runs"][2]["ok"], true);
   EXPECT_THAT(events_.messages(), ::testing::Contains("sync failed: server 0 is lost"));
+}
+
+TEST_F(ComparisonTest, ATargetMustBeAValueOfTheMetric) {
+  auto wrong = options({"single"});
+  wrong.target = 97;
+  EXPECT_THAT([&] { (void)compare(wrong, trainings(), environment_); },
+              ::testing::ThrowsMessage<UserError>("--target 97: test accuracy is from 0 to 1"));
+  EXPECT_TRUE(trained_.empty());
 }
 
 // A run that diverges has a result too, with a loss that is not a number.

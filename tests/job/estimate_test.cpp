@@ -115,7 +115,8 @@ TEST(Estimate, WithoutServersWorkersHaveEverything) {
 TEST(DryRun, IsTextOrJson) {
   const auto config = job("sync");
   const DryRun run{
-      config, 3030, 500, 100, budget_steps(config, 500, nullptr), {2'400'000, 1'200'000, 7'200'000}};
+      config,    3030, 500, 100, budget_steps(config, 500, nullptr), {2'400'000, 1'200'000, 7'200'000},
+      {{"loss"}}};
   EXPECT_EQ(run.text(), config.to_toml() +
                             "\n# 3030 parameters, 500 training and 100 test samples\n"
                             "# 90 updates, 6 per epoch\n"
@@ -125,7 +126,8 @@ TEST(DryRun, IsTextOrJson) {
   const auto json = run.json();
   EXPECT_TRUE(json.starts_with("{\"ok\":true,\"config\":\"network = 'lenet'"));
   EXPECT_TRUE(json.ends_with(R"("parameters":3030,"steps":90,"steps_per_epoch":6,"server_bytes":2400000,)"
-                             R"("worker_bytes":1200000,"bytes_per_step":7200000})"))
+                             R"("worker_bytes":1200000,"bytes_per_step":7200000,)"
+                             R"("metrics":[{"name":"loss","better":"lower","percent":false}]})"))
       << json;
 }
 

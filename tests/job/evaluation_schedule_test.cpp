@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "support/evaluations.h"
+
 namespace capstan::job {
 namespace {
 
@@ -44,7 +46,7 @@ TEST(EvaluationSchedule, SpreadsTimeEvenlyOverTheUpdatesOfThisRun) {
 }
 
 TEST(EvaluationSchedule, RecordsEpochAndSamples) {
-  const auto record = EvaluationSchedule(budget(70)).record({30}, 4, {0.5, 0.75, 1, 100});
+  const auto record = EvaluationSchedule(budget(70)).record({30}, 4, testing::classified(0.5, 0.75, 1, 100));
   EXPECT_DOUBLE_EQ(record.epoch, 1);
   EXPECT_DOUBLE_EQ(record.samples, 200);
   EXPECT_EQ(record.text(), "epoch 1  step 30  test accuracy 75.00 %  test loss 0.5000");

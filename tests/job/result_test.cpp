@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "support/evaluations.h"
+
 namespace capstan::job {
 namespace {
 
@@ -37,7 +39,7 @@ TrainResult example() {
   result.transport = "local";
   result.take(status, 500);
   result.train_loss = 0.5;
-  result.test = {0.25, 0.875, 1, 100};
+  result.test = testing::classified(0.25, 0.875, 1, 100);
   result.run_dir = "runs/a";
   return result;
 }
@@ -57,7 +59,9 @@ TEST(Result, IsOneJsonObjectWithItsKeysInOrder) {
       example().json(),
       R"({"ok":true,"network":"lenet","dataset":"digits","strategy":"sync","workers":2,"servers":1,)"
       R"("transport":"local","optimizer":"sgd","steps":20,"epochs":2.0,"seconds":4.0,"samples_per_second":250.0,)"
-      R"("train_loss":0.5,"test_loss":0.25,"test_accuracy":0.875,"test_top5":1.0,"bytes_pushed":3400000,)"
+      R"("train_loss":0.5,"test_accuracy":0.875,"test_loss":0.25,"test_top5":1.0,)"
+      R"("metrics":[{"name":"accuracy","better":"higher","percent":true},{"name":"loss","better":"lower",)"
+      R"("percent":false},{"name":"top5","better":"higher","percent":true}],"bytes_pushed":3400000,)"
       R"("bytes_pulled":3500000,"compute_seconds":2.0,"communication_seconds":0.5,"data_seconds":0.5,)"
       R"("lost_workers":1,"dropped_pushes":0,"staleness_mean":0.0,"staleness_max":0,"resumed_from":0,)"
       R"("checkpoint":0,"run_dir":"runs/a","per_worker":[{"pushes":10,"samples":600,"compute_seconds":3.0,)"
@@ -98,8 +102,7 @@ TEST(Result, SummaryShowsTheWorkersTime) {
 
 TEST(Result, SummaryOfACancelledEvaluationHasNoNumbers) {
   auto result = example();
-  constexpr auto kUnknown = std::numeric_limits<double>::quiet_NaN();
-  result.test = {kUnknown, kUnknown, kUnknown, 0};
+  result.test = metrics::Evaluation::unknown(testing::classification_metrics());
   EXPECT_EQ(result.summary().substr(0, result.summary().find('\n')),
             "lenet on digits: not evaluated, train loss 0.5000");
 }

@@ -6,6 +6,7 @@
 #include <sys/resource.h>
 
 #include "capstan/base/user_error.h"
+#include "support/evaluations.h"
 #include "support/temporary_folder.h"
 
 namespace capstan::job {
@@ -29,7 +30,7 @@ TEST(RunRecord, WritesALineForEachEvent) {
   status.loss = 0.25;
   record.progress(status);
   record.checkpoint({10});
-  record.evaluation({{11}, 0.5, 100, 2, {0.125, 0.75, 1, 50}});
+  record.evaluation({{11}, 0.5, 100, 2, testing::classified(0.125, 0.75, 1, 50)});
   EXPECT_TRUE(record.is_complete());
   EXPECT_EQ(
       contents(folder / "run/metrics.jsonl"),
@@ -39,7 +40,7 @@ TEST(RunRecord, WritesALineForEachEvent) {
       "\n"
       R"({"kind":"checkpoint","step":10})"
       "\n"
-      R"({"kind":"evaluation","epoch":0.5,"step":11,"seconds":2.0,"samples":100.0,"test_loss":0.125,"test_accuracy":0.75})"
+      R"({"kind":"evaluation","epoch":0.5,"step":11,"seconds":2.0,"samples":100.0,"test_accuracy":0.75,"test_loss":0.125,"test_top5":1.0})"
       "\n");
 }
 

@@ -14,6 +14,7 @@
 #include "capstan/checkpoint/run_checkpoints.h"
 #include "capstan/checkpoint/safetensors.h"
 #include "job/fakes.h"
+#include "support/evaluations.h"
 #include "support/loopback_cluster.h"
 #include "support/temporary_folder.h"
 
@@ -122,8 +123,15 @@ class SupervisorTest : public ::testing::Test {
     auto observer = client::Observer::join(link, cluster_->connector());
     ASSERT_TRUE(observer) << observer.status().message();
     const auto config = job_config(epochs);
-    const SupervisedJob job{
-        config, budget_steps(config, kSamples, nullptr), kLayout, {}, kSamples, {}, starts_workers, 2};
+    const SupervisedJob job{config,
+                            budget_steps(config, kSamples, nullptr),
+                            kLayout,
+                            {},
+                            testing::classification_metrics(),
+                            kSamples,
+                            {},
+                            starts_workers,
+                            2};
     supervisor_ = std::make_unique<Supervisor>(
         job, environment_, record_, processes_, std::move(*observer),
         [this](auto weights, auto, const auto& cancel) { return evaluate_(weights, cancel); }, evaluator_);
@@ -157,9 +165,9 @@ class SupervisorTest : public ::testing::Test {
   Environment environment_{events_, stop_, clock_.now()};
   RunRecord record_{metrics::RunFolder(run_, "")};
   EvaluatorProcess evaluator_{false, run_, environment_};
-  std::function<std::optional<training::Evaluation>(const std::vector<float>&, const std::atomic<bool>&)>
+  std::function<std::optional<metrics::Evaluation>(const std::vector<float>&, const std::atomic<bool>&)>
       evaluate_ = [](const std::vector<float>& weights, const auto&) {
-        return training::Evaluation{weights[0], 0.5, 1, 10};
+        return testing::classified(weights[0], 0.5, 1, 10);
       };
   std::optional<LoopbackCluster> cluster_;
   std::unique_ptr<Supervisor> supervisor_;
@@ -185,9 +193,9 @@ TEST_F(SupervisorTest, EvaluatesEachEpochAndTheEnd) {
   ASSERT_EQ(evaluations.size(), 2u);
   EXPECT_EQ(evaluations[0].version, Version{2});
   EXPECT_EQ(evaluations[0].epoch, 1);
-  EXPECT_EQ(evaluations[0].test.loss, 1 - 2 * kRate) << "two steps with a gradient of 1";
+  EXPECT_EQ(evaluations[0].test.values.at(1), 1 - 2 * kRate) << "two steps with a gradient of 1";
   EXPECT_EQ(evaluations[1].version, Version{4});
-  EXPECT_EQ(result.test.loss, 1 - 4 * kRate);
+  EXPECT_EQ(result.test.values.at(1), 1 - 4 * kRate);
   EXPECT_EQ(saved_weight(), 1 - 4 * kRate);
   EXPECT_THAT(testing::contents(run_ / "metrics.jsonl"), HasSubstr(R"({"kind":"checkpoint","step":4})"));
 }
@@ -421,9 +429,9 @@ TEST_F(SupervisorTest, WrongInputOfAWorkerEndsTheJobAfterACheckpoint) {
 }
 
 TEST_F(SupervisorTest, AFailedEvaluationDoesNotEndTheJob) {
-  evaluate_ = [](const auto& weights, const auto&) -> std::optional<training::Evaluation> {
+  evaluate_ = [](const auto& weights, const auto&) -> std::optional<metrics::Evaluation> {
     if (weights[0] == 1 - 2 * kRate) throw UserError("val/cat/3.jpg cannot be read");
-    return training::Evaluation{weights[0], 0.5, 1, 10};
+    return testing::classified(weights[0], 0.5, 1, 10);
   };
   begin(2);
   allow(2);
@@ -432,12 +440,12 @@ TEST_F(SupervisorTest, AFailedEvaluationDoesNotEndTheJob) {
   for (auto& worker : workers_) worker->leave();
   const auto result = result_.get();
   EXPECT_EQ(result.reached.steps, 4u);
-  EXPECT_EQ(result.test.loss, 1 - 4 * kRate);
+  EXPECT_EQ(result.test.values.at(1), 1 - 4 * kRate);
   EXPECT_EQ(result.problem, "");
 }
 
 TEST_F(SupervisorTest, AFailedLastEvaluationIsReportedAfterTheCheckpoint) {
-  evaluate_ = [](const auto&, const auto&) -> std::optional<training::Evaluation> {
+  evaluate_ = [](const auto&, const auto&) -> std::optional<metrics::Evaluation> {
     throw UserError("val/cat/3.jpg cannot be read");
   };
   begin(1);
@@ -452,7 +460,7 @@ TEST_F(SupervisorTest, AFailedLastEvaluationIsReportedAfterTheCheckpoint) {
 
 TEST_F(SupervisorTest, AnInterruptCancelsTheLastEvaluation) {
   std::promise<void> began;
-  evaluate_ = [&](const auto&, const std::atomic<bool>& cancel) -> std::optional<training::Evaluation> {
+  evaluate_ = [&](const auto&, const std::atomic<bool>& cancel) -> std::optional<metrics::Evaluation> {
     began.set_value();
     while (!cancel) std::this_thread::yield();
     return {};

@@ -15,7 +15,7 @@ TEST(TaskFactory, MakesTheNetworkForTheData) {
   config::JobConfig config;
   config.dataset = "synthetic:1x28x28:10:64";
   const auto task = make_task(config);
-  EXPECT_EQ(task.dataset.train->count(), 64u);
+  EXPECT_EQ(task.training_samples(), 64u);
   EXPECT_EQ(task.layout.parameters(), 431080u) << "LeNet";
   EXPECT_EQ(task.buffer_layout.size(), 0u);
 }
@@ -56,7 +56,7 @@ TEST(TaskFactory, WrongInputIsAnErrorWithTheRemedy) {
 TEST(TaskFactory, ATestTaskNeedsNoTrainingSet) {
   config::JobConfig config;
   config.dataset = "synthetic:1x28x28:10:64";
-  EXPECT_GT(make_test_task(config).dataset.test->count(), 0u);
+  EXPECT_GT(make_test_task(config).task->split(Split::kTest).samples, 0u);
 }
 
 TEST(TaskFactory, AMissingDeviceIsRejected) {

@@ -16,14 +16,14 @@ using testing::HasSubstr;
 using testing::ThrowsMessage;
 
 std::vector<float> flat_weights(const Model& model) {
-  std::vector<float> flat(layout_of(model).size(), -1);
-  copy_parameters_out(model, layout_of(model), flat);
+  std::vector<float> flat(layout_of(model.parameters()).size(), -1);
+  copy_parameters_out(model.parameters(), layout_of(model.parameters()), flat);
   return flat;
 }
 
 TEST(Arena, HoldsConvolutionsInChannelsLastOrder) {
   const auto model = make("lenet", {});
-  const auto layout = layout_of(*model);
+  const auto layout = layout_of(model->parameters());
   const auto flat = flat_weights(*model);
   const auto weight = model->parameters()[2].tensor;  // conv2.weight
   ASSERT_EQ(weight.sizes(), (at::IntArrayRef{50, 20, 5, 5}));
@@ -40,7 +40,7 @@ TEST(Arena, HoldsConvolutionsInChannelsLastOrder) {
 
 TEST(Arena, GapsAreZero) {
   const auto model = make("lenet", {});
-  const auto layout = layout_of(*model);
+  const auto layout = layout_of(model->parameters());
   const auto flat = flat_weights(*model);
   std::vector<bool> used(layout.size());
   for (std::size_t i = 0; i < layout.tensors().size(); ++i) {
@@ -52,22 +52,22 @@ TEST(Arena, GapsAreZero) {
 
 TEST(Arena, AnUnboundModelKeepsItsValues) {
   const auto model = make("lenet", {});
-  const auto layout = layout_of(*model);
+  const auto layout = layout_of(model->parameters());
   const auto before = flat_weights(*model);
   auto flat = before;
-  bind_parameters(*model, layout, flat.data());
-  unbind_parameters(*model);
+  bind_parameters(model->parameters(), layout, flat.data());
+  unbind_parameters(model->parameters());
   std::fill(flat.begin(), flat.end(), 7.0f);
   EXPECT_EQ(flat_weights(*model), before);
 }
 
 TEST(Arena, ABoundModelComputesTheSame) {
   const auto model = make("lenet", {});
-  const auto layout = layout_of(*model);
+  const auto layout = layout_of(model->parameters());
   const auto flat = flat_weights(*model);
   const auto images = at::randn({6, 1, 28, 28});
   const auto before = model->forward(images).detach();
-  bind_parameters(*model, layout, flat.data());
+  bind_parameters(model->parameters(), layout, flat.data());
   EXPECT_TRUE(at::allclose(model->forward(images).detach(), before, 1e-5, 1e-6));
   for (std::size_t i = 0; i < layout.tensors().size(); ++i) {
     const auto& p = model->parameters()[i].tensor;
@@ -79,7 +79,7 @@ TEST(Arena, ABoundModelComputesTheSame) {
 TEST(Arena, ABoundModelFollowsTheArray) {
   const auto model = make("mlp", {});
   auto flat = flat_weights(*model);
-  bind_parameters(*model, layout_of(*model), flat.data());
+  bind_parameters(model->parameters(), layout_of(model->parameters()), flat.data());
   std::fill(flat.begin(), flat.end(), 0.0f);
   EXPECT_EQ(model->forward(at::randn({2, 1, 28, 28})).abs().sum().item<float>(), 0);
 }

@@ -61,11 +61,11 @@ TEST(GradientArena, EqualsAutograd) {
     problem.loss(*reference).backward();
 
     const auto model = make(name, {});
-    const auto layout = layout_of(*model);
+    const auto layout = layout_of(model->parameters());
     std::vector<float> weights(layout.size()), gradients(layout.size(), -1);
-    copy_parameters_out(*model, layout, weights);
-    bind_parameters(*model, layout, weights.data());
-    GradientArena arena(*model, layout, gradients);
+    copy_parameters_out(model->parameters(), layout, weights);
+    bind_parameters(model->parameters(), layout, weights.data());
+    GradientArena arena(model->parameters(), layout, gradients);
     for (int pass = 0; pass < 3; ++pass) {  // nothing accumulates from one pass to the next
       arena.begin();
       problem.loss(*model).backward();
@@ -87,11 +87,11 @@ TEST(GradientArena, EqualsAutogradForEveryKindOfLayer) {
     reference->loss(images, labels).backward();
 
     const auto model = make(name, options);
-    const auto layout = layout_of(*model);
+    const auto layout = layout_of(model->parameters());
     std::vector<float> weights(layout.size()), gradients(layout.size(), -1);
-    copy_parameters_out(*model, layout, weights);
-    bind_parameters(*model, layout, weights.data());
-    GradientArena arena(*model, layout, gradients);
+    copy_parameters_out(model->parameters(), layout, weights);
+    bind_parameters(model->parameters(), layout, weights.data());
+    GradientArena arena(model->parameters(), layout, gradients);
     arena.begin();
     model->loss(images.contiguous(at::MemoryFormat::ChannelsLast), labels).backward();
     arena.finish();
@@ -116,17 +116,17 @@ TEST(GradientArena, EqualsAutogradForEveryKindOfLayer) {
 TEST(GradientArena, WorksOnReadOnlyWeights) {
   const Problem problem;
   const auto model = make("lenet", {});
-  const auto layout = layout_of(*model);
+  const auto layout = layout_of(model->parameters());
   const auto bytes = layout.size() * sizeof(float);
   void* const mapping = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   ASSERT_NE(mapping, MAP_FAILED);
   auto* const weights = static_cast<float*>(mapping);
-  copy_parameters_out(*model, layout, {weights, layout.size()});
+  copy_parameters_out(model->parameters(), layout, {weights, layout.size()});
   ASSERT_EQ(::mprotect(mapping, bytes, PROT_READ), 0);
-  bind_parameters(*model, layout, weights);
+  bind_parameters(model->parameters(), layout, weights);
   std::vector<float> gradients(layout.size());
   {
-    GradientArena arena(*model, layout, gradients);
+    GradientArena arena(model->parameters(), layout, gradients);
     arena.begin();
     problem.loss(*model).backward();
     arena.finish();
@@ -140,9 +140,9 @@ TEST(GradientArena, WorksOnReadOnlyWeights) {
 TEST(GradientArena, ReportsEachTensorOnceLastLayerFirst) {
   const Problem problem;
   const auto model = make("lenet", {});
-  const auto layout = layout_of(*model);
+  const auto layout = layout_of(model->parameters());
   std::vector<float> gradients(layout.size());
-  GradientArena arena(*model, layout, gradients);
+  GradientArena arena(model->parameters(), layout, gradients);
   std::vector<std::size_t> order;
   std::vector<std::vector<float>> seen(layout.tensors().size());
   arena.on_ready([&](std::size_t i) {
@@ -166,9 +166,9 @@ TEST(GradientArena, ReportsEachTensorOnceLastLayerFirst) {
 
 TEST(GradientArena, ATensorWithoutGradientIsZeroAndReported) {
   Uneven model;
-  const auto layout = layout_of(model);
+  const auto layout = layout_of(model.parameters());
   std::vector<float> gradients(layout.size(), 7);
-  GradientArena arena(model, layout, gradients);
+  GradientArena arena(model.parameters(), layout, gradients);
   std::vector<std::size_t> order;
   arena.on_ready([&](std::size_t i) { order.push_back(i); });
   const auto x = at::randn({4, 3});
@@ -189,9 +189,9 @@ TEST(GradientArena, RedirectChangesTheArray) {
   at::set_num_threads(1);  // otherwise the first pass of a process may be divided differently
   const Problem problem;
   const auto model = make("mlp", {});
-  const auto layout = layout_of(*model);
+  const auto layout = layout_of(model->parameters());
   std::vector<float> first(layout.size(), 1), second(layout.size(), 2);
-  GradientArena arena(*model, layout, first);
+  GradientArena arena(model->parameters(), layout, first);
   const auto pass = [&] {
     arena.begin();
     problem.loss(*model).backward();
@@ -208,9 +208,9 @@ TEST(GradientArena, RedirectChangesTheArray) {
 TEST(GradientArena, LeavesTheModelUnchanged) {
   const Problem problem;
   const auto model = make("mlp", {});
-  const auto layout = layout_of(*model);
+  const auto layout = layout_of(model->parameters());
   std::vector<float> gradients(layout.size(), 0);
-  { GradientArena arena(*model, layout, gradients); }
+  { GradientArena arena(model->parameters(), layout, gradients); }
   problem.loss(*model).backward();
   EXPECT_EQ(gradients, std::vector<float>(layout.size(), 0));
   EXPECT_TRUE(model->parameters()[0].tensor.grad().defined());

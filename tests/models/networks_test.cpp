@@ -57,7 +57,7 @@ TEST(Networks, LeNetEqualsAPlainDefinition) {
 TEST(Networks, MlpTakesAnyImage) {
   const auto model = make("mlp", {3, 8, 6, 4, 1});
   EXPECT_EQ(model->forward(at::randn({5, 3, 8, 6})).sizes(), (at::IntArrayRef{5, 4}));
-  EXPECT_EQ(layout_of(*model).parameters(), 144u * 128 + 128 + 128 * 4 + 4);
+  EXPECT_EQ(layout_of(model->parameters()).parameters(), 144u * 128 + 128 + 128 * 4 + 4);
 }
 
 TEST(Networks, AreInitialisedAsPyTorchInitialises) {

@@ -35,11 +35,11 @@ TEST(Comparison, TheTargetIsReachedAtTheFirstEvaluationThatHasIt) {
   EXPECT_EQ(seconds_to_target(c, c.runs[0]), 20.0);
   EXPECT_EQ(seconds_to_target(c, c.runs[1]), 8.0);
   EXPECT_EQ(seconds_to_target(c, c.runs[2]), std::nullopt);
-  c.target_accuracy = 0.85;
+  c.target = 0.85;
   EXPECT_EQ(seconds_to_target(c, c.runs[1]), 4.0);
-  c.target_accuracy = 0.96;
+  c.target = 0.96;
   EXPECT_EQ(seconds_to_target(c, c.runs[0]), std::nullopt);
-  c.target_accuracy.reset();
+  c.target.reset();
   EXPECT_EQ(seconds_to_target(c, c.runs[0]), std::nullopt);
 }
 
@@ -66,7 +66,7 @@ TEST(Comparison, TextIsATableOf80Columns) {
 
 TEST(Comparison, TextShowsMissingValues) {
   auto c = example();
-  c.target_accuracy.reset();
+  c.target.reset();
   c.runs.erase(c.runs.begin());
   EXPECT_THAT(text(table(c)),
               HasSubstr("async                   8.0      2500        —   90.00 %         —      1.25 / 7"));
@@ -88,15 +88,15 @@ TEST(Comparison, PointsAreTheEvaluationsOfARun) {
       R"({"ok":true,"seconds":3.0})"
       "\n"
       R"({"kind":"evalu)");
-  const auto points = read_points(folder / "metrics.jsonl");
+  const auto points = read_points(folder / "metrics.jsonl", testing::classification_metrics());
   ASSERT_EQ(points.size(), 2u);
   EXPECT_EQ(points[0].seconds, 1.5);
   EXPECT_EQ(points[0].samples, 1438);
-  EXPECT_EQ(points[0].accuracy, 0.5);
-  EXPECT_EQ(points[0].loss, 0.25);
+  EXPECT_EQ(points[0].values[0], 0.5);
+  EXPECT_EQ(points[0].values[1], 0.25);
   EXPECT_EQ(points[1].seconds, 3.0);
-  EXPECT_EQ(points[1].accuracy, 0.1);
-  EXPECT_THAT(read_points(folder / "none"), IsEmpty());
+  EXPECT_EQ(points[1].values[0], 0.1);
+  EXPECT_THAT(read_points(folder / "none", testing::classification_metrics()), IsEmpty());
 }
 
 TEST(Comparison, SettingsAreTheLinesOfAConfiguration) {

@@ -36,11 +36,11 @@ TEST(Page, HasThePointsOfEveryRunThatHasSome) {
   ASSERT_EQ(data["runs"].size(), 2u);
   EXPECT_EQ(data["runs"][1]["strategy"], "async");
   EXPECT_EQ(data["runs"][1]["points"],
-            (nlohmann::json{{{"seconds", 4.0}, {"samples", 10000.0}, {"accuracy", 0.85}},
-                            {{"seconds", 8.0}, {"samples", 20000.0}, {"accuracy", 0.9}}}));
+            (nlohmann::json{{{"seconds", 4.0}, {"samples", 10000.0}, {"value", 0.85}},
+                            {{"seconds", 8.0}, {"samples", 20000.0}, {"value", 0.9}}}));
   EXPECT_NE(data["runs"][0]["colour"], data["runs"][1]["colour"]);
   auto c = example();
-  c.target_accuracy.reset();
+  c.target.reset();
   EXPECT_EQ(data_of(page(c))["target"], nullptr);
 }
 

@@ -23,10 +23,10 @@ TEST(Batch, HasTheRequestedSamplesInOrderNormalised) {
   const auto split = random_split({3, 4, 5, 7}, 10);
   const std::vector<std::uint32_t> indices = {7, 0, 7, 9};
   const auto batch = gather(data::MemorySource(split), indices);
-  ASSERT_EQ(batch.images.sizes(), (at::IntArrayRef{4, 3, 4, 5}));
-  const auto value = batch.images.accessor<float, 4>();
+  ASSERT_EQ(batch.input.sizes(), (at::IntArrayRef{4, 3, 4, 5}));
+  const auto value = batch.input.accessor<float, 4>();
   for (int n = 0; n < 4; ++n) {
-    EXPECT_EQ(batch.labels[n].item<std::int64_t>(), split.labels[indices[n]]);
+    EXPECT_EQ(batch.target[n].item<std::int64_t>(), split.labels[indices[n]]);
     for (int c = 0; c < 3; ++c) {
       for (int y = 0; y < 4; ++y) {
         for (int x = 0; x < 5; ++x) {
@@ -41,15 +41,15 @@ TEST(Batch, HasTheRequestedSamplesInOrderNormalised) {
 TEST(Batch, IsChannelsLast) {
   constexpr std::uint32_t kBoth[] = {0, 1};
   const auto coloured = gather(data::MemorySource(random_split({3, 4, 5, 7}, 2)), kBoth);
-  EXPECT_TRUE(coloured.images.is_contiguous(at::MemoryFormat::ChannelsLast));
+  EXPECT_TRUE(coloured.input.is_contiguous(at::MemoryFormat::ChannelsLast));
   const auto grey = gather(data::MemorySource(random_split({1, 4, 5, 7}, 2)), kBoth);
-  EXPECT_EQ(grey.images.suggest_memory_format(), at::MemoryFormat::ChannelsLast);
+  EXPECT_EQ(grey.input.suggest_memory_format(), at::MemoryFormat::ChannelsLast);
 }
 
 TEST(Batch, MayBeEmpty) {
   const auto batch = gather(data::MemorySource(random_split({1, 2, 2, 5}, 6)), {});
-  EXPECT_EQ(batch.size(), 0);
-  EXPECT_EQ(batch.images.sizes(), (at::IntArrayRef{0, 1, 2, 2}));
+  EXPECT_EQ(batch.samples, 0u);
+  EXPECT_EQ(batch.input.sizes(), (at::IntArrayRef{0, 1, 2, 2}));
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "capstan/models/arena.h"
 #include "capstan/models/registry.h"
 #include "capstan/training/batch.h"
+#include "capstan/training/classification.h"
 #include "capstan/training/worker.h"
 #include "support/loopback_cluster.h"
 
@@ -145,7 +146,7 @@ std::vector<at::Tensor> reference_lenet(const data::ImageSource& train, std::uin
     for (std::uint64_t step = 0; step < sampler.steps(0); ++step) {
       const auto batch = training::gather(train, sampler.batch(epoch, step));
       optimizer.zero_grad();
-      torch::nn::functional::cross_entropy(model->forward(batch.images), batch.labels).backward();
+      torch::nn::functional::cross_entropy(model->forward(batch.input), batch.target).backward();
       optimizer.step();
     }
   }
@@ -154,29 +155,29 @@ std::vector<at::Tensor> reference_lenet(const data::ImageSource& train, std::uin
   return out;
 }
 
-std::vector<at::Tensor> trained_lenet(const data::ImageSource& train, std::uint32_t workers,
-                                      std::uint32_t servers, std::uint64_t batch, double lr,
-                                      bool share_memory) {
+std::vector<at::Tensor> trained_lenet(std::uint32_t workers, std::uint32_t servers, std::uint64_t batch,
+                                      double lr, bool share_memory) {
   LoopbackCluster cluster(share_memory, job(workers, servers, "sync", lr));
-  std::vector<std::unique_ptr<models::Model>> networks;
+  std::vector<std::unique_ptr<training::Classification>> tasks;
   for (std::uint32_t r = 0; r < workers; ++r)
-    networks.push_back(models::make("lenet", {1, 28, 28, 10, kSeed}));
+    tasks.push_back(
+        std::make_unique<training::Classification>(images(), models::make("lenet", {1, 28, 28, 10, kSeed})));
   std::vector<at::Tensor> out;
   std::vector<std::thread> threads;
   for (std::uint32_t r = 0; r < workers; ++r) {
     threads.emplace_back([&, r] {
-      auto& model = *networks[r];
-      const auto layout = models::layout_of(model);
+      auto& task = *tasks[r];
+      const auto layout = models::layout_of(task.parameters());
       std::vector<float> initial(layout.size());
-      models::copy_parameters_out(model, layout, initial);
+      models::copy_parameters_out(task.parameters(), layout, initial);
       auto client =
           client::WorkerClient::join(cluster.worker_options(r), cluster.connector(), layout, initial);
       ASSERT_TRUE(client) << client.status().message();
       const auto result =
-          training::run_worker(**client, model, layout, train, {batch, kEpochs, kSeed, nullptr, nullptr});
+          training::run_worker(**client, task, layout, {batch, kEpochs, kSeed, nullptr, nullptr});
       ASSERT_TRUE(result) << result.status().message();
       if (r > 0) return;
-      for (const auto& p : model.parameters()) out.push_back(p.tensor.detach().clone());
+      for (const auto& p : task.parameters()) out.push_back(p.tensor.detach().clone());
     });
   }
   for (auto& thread : threads) thread.join();
@@ -190,7 +191,7 @@ TEST(SyncTraining, EqualsOneProcessOnTheConcatenatedBatch) {
   const auto& train = *dataset.train;
   const auto expected = reference_lenet(train, 48, 0.02);
   for (const bool share_memory : {true, false}) {
-    const auto seen = trained_lenet(train, 3, share_memory ? 1 : 2, 16, 0.02, share_memory);
+    const auto seen = trained_lenet(3, share_memory ? 1 : 2, 16, 0.02, share_memory);
     ASSERT_EQ(seen.size(), expected.size());
     for (std::size_t i = 0; i < seen.size(); ++i) expect_close(seen[i], expected[i], 1e-4);
   }

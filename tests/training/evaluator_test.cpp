@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "capstan/data/memory_source.h"
+#include "capstan/training/classification.h"
 
 namespace capstan::training {
 namespace {
@@ -22,15 +23,15 @@ class FirstPixel : public models::Model {
     const auto rank = at::remainder(at::arange(kClasses).unsqueeze(0) - first, kClasses);
     return -2 * rank;
   }
-  const std::vector<models::NamedTensor>& parameters() const override { return none_; }
-  const std::vector<models::NamedTensor>& buffers() const override { return none_; }
+  const NamedTensors& parameters() const override { return none_; }
+  const NamedTensors& buffers() const override { return none_; }
   void train(bool on) override { training_ = on; }
   bool training() const { return training_; }
 
   int batches = 0;
 
  private:
-  std::vector<models::NamedTensor> none_;
+  NamedTensors none_;
   bool training_ = true;
 };
 
@@ -42,6 +43,17 @@ data::Split pixels(std::size_t samples) {
   for (std::size_t i = 0; i < levels.size(); ++i) levels[i] = static_cast<float>(i);
   for (std::size_t i = 0; i < samples; ++i) split.pixels.push_back(static_cast<std::uint8_t>(i % kClasses));
   return split;
+}
+
+struct Evaluated {
+  std::unique_ptr<Classification> task;
+  FirstPixel* model;
+};
+Evaluated evaluated(const data::Split& split) {
+  auto model = std::make_unique<FirstPixel>();
+  auto* const kept = model.get();
+  data::Dataset dataset{nullptr, std::make_unique<data::MemorySource>(split)};
+  return {std::make_unique<Classification>(std::move(dataset), std::move(model)), kept};
 }
 
 // The label's rank in the model's order: 0 is right, up to 4 is in the top 5.
@@ -59,28 +71,27 @@ TEST(Evaluator, CountsTheRightAnswersAndAveragesTheLossOverAllSamples) {
     split.labels.push_back(static_cast<std::int64_t>((i + place_of_label(i)) % kClasses));
     loss += 2.0 * static_cast<double>(place_of_label(i)) + std::log(normaliser);
   }
-  FirstPixel model;
-  const auto result = Evaluator(data::MemorySource(split)).evaluate(model);
+  auto [task, model] = evaluated(split);
+  const auto result = evaluate(*task);
   ASSERT_TRUE(result);
   EXPECT_EQ(result->samples, kSamples);
-  EXPECT_DOUBLE_EQ(result->accuracy, 450.0 / 600);
-  EXPECT_DOUBLE_EQ(result->top5, 550.0 / 600);
-  EXPECT_NEAR(result->loss, loss / kSamples, 1e-5);
-  EXPECT_TRUE(model.training()) << "and leaves the model in training mode";
+  EXPECT_DOUBLE_EQ(result->values[0], 450.0 / 600);
+  EXPECT_DOUBLE_EQ(result->values[2], 550.0 / 600);
+  EXPECT_NEAR(result->values[1], loss / kSamples, 1e-5);
+  EXPECT_TRUE(model->training()) << "and leaves the model in training mode";
 }
 
 TEST(Evaluator, EndsWhenCancelled) {
   auto split = pixels(600);
   split.labels.resize(600);
-  const data::MemorySource source(split);
-  FirstPixel model;
+  auto [task, model] = evaluated(split);
   std::atomic<bool> cancel = true;
-  EXPECT_FALSE(Evaluator(source, {.cancel = &cancel}).evaluate(model));
-  EXPECT_EQ(model.batches, 0);
-  EXPECT_TRUE(model.training());
+  EXPECT_FALSE(evaluate(*task, {.cancel = &cancel}));
+  EXPECT_EQ(model->batches, 0);
+  EXPECT_TRUE(model->training());
   cancel = false;
-  EXPECT_TRUE(Evaluator(source, {.batch = 100, .cancel = &cancel}).evaluate(model));
-  EXPECT_EQ(model.batches, 6) << "of 100 samples each";
+  EXPECT_TRUE(evaluate(*task, {.batch = 100, .cancel = &cancel}));
+  EXPECT_EQ(model->batches, 6) << "of 100 samples each";
 }
 
 }  // namespace

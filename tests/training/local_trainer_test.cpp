@@ -7,7 +7,8 @@
 
 #include "capstan/data/dataset.h"
 #include "capstan/models/arena.h"
-#include "capstan/models/registry.h"
+#include "capstan/training/batch.h"
+#include "training/tasks.h"
 
 namespace capstan::training {
 namespace {
@@ -15,11 +16,11 @@ namespace {
 using Payload = strategy::LocalSteps::Payload;
 
 struct Trained {
-  std::unique_ptr<models::Model> model = models::make("mlp", {});
-  FlatLayout layout = models::layout_of(*model);
+  std::unique_ptr<Classification> task = classify("synthetic:1x28x28:10:64", "mlp");
+  FlatLayout layout = models::layout_of(task->parameters());
   std::vector<float> start = std::vector<float>(layout.size());
 
-  Trained() { models::copy_parameters_out(*model, layout, start); }
+  Trained() { models::copy_parameters_out(task->parameters(), layout, start); }
 };
 
 Batch batch(const data::Dataset& dataset, std::uint32_t step) {
@@ -37,10 +38,10 @@ TEST(LocalTrainer, TakesTheStepsOfTorchsOptimizer) {
     options.lr = name == "sgd" ? 0.05 : 0.002;
     if (name == "sgd") options.momentum = 0.9;
     Trained trained, plain;
-    LocalTrainer trainer(*trained.model, trained.layout, trained.start, options,
+    LocalTrainer trainer(*trained.task, trained.layout, trained.start, options,
                          optimizer::Schedule::parse("step:2:0.5", 0, 0));
     std::vector<at::Tensor> parameters;
-    for (const auto& p : plain.model->parameters()) parameters.push_back(p.tensor);
+    for (const auto& p : plain.task->parameters()) parameters.push_back(p.tensor);
     std::unique_ptr<torch::optim::Optimizer> reference;
     if (name == "sgd") {
       reference =
@@ -55,7 +56,7 @@ TEST(LocalTrainer, TakesTheStepsOfTorchsOptimizer) {
       EXPECT_EQ(result.samples, 16u);
       reference->param_groups()[0].options().set_lr(options.lr * std::pow(0.5, step / 2));
       reference->zero_grad();
-      const auto loss = plain.model->loss(b.images, b.labels);
+      const auto loss = plain.task->loss(0, b);
       EXPECT_NEAR(result.loss, loss.item<double>(), 1e-5);
       loss.backward();
       reference->step();
@@ -70,7 +71,7 @@ TEST(LocalTrainer, TakesTheStepsOfTorchsOptimizer) {
 TEST(LocalTrainer, PushesItsWeightsOrItsDelta) {
   const auto dataset = data::load({"synthetic:1x28x28:10:64", "", 1});
   Trained trained;
-  LocalTrainer trainer(*trained.model, trained.layout, trained.start,
+  LocalTrainer trainer(*trained.task, trained.layout, trained.start,
                        optimizer::defaults(optimizer::Kind::kSgd), {});
   trainer.step(batch(dataset, 0), 0);
   std::vector<float> out(trained.layout.size(), -1);
@@ -84,7 +85,7 @@ TEST(LocalTrainer, PushesItsWeightsOrItsDelta) {
 
 TEST(LocalTrainer, MovesToTheServersWeightsFullyOrPartly) {
   Trained trained;
-  LocalTrainer trainer(*trained.model, trained.layout, trained.start,
+  LocalTrainer trainer(*trained.task, trained.layout, trained.start,
                        optimizer::defaults(optimizer::Kind::kSgd), {});
   const std::vector<float> theirs(trained.layout.size(), 3);
   trainer.move_to(theirs, 0.25);
@@ -99,10 +100,9 @@ TEST(LocalTrainer, LeavesTheModelItsWeights) {
   Trained trained;
   const std::vector<float> ones(trained.layout.size(), 1);
   {
-    LocalTrainer trainer(*trained.model, trained.layout, ones, optimizer::defaults(optimizer::Kind::kSgd),
-                         {});
+    LocalTrainer trainer(*trained.task, trained.layout, ones, optimizer::defaults(optimizer::Kind::kSgd), {});
   }
-  for (const auto& p : trained.model->parameters()) EXPECT_TRUE((p.tensor == 1).all().item<bool>()) << p.name;
+  for (const auto& p : trained.task->parameters()) EXPECT_TRUE((p.tensor == 1).all().item<bool>()) << p.name;
 }
 
 }  // namespace

@@ -12,10 +12,10 @@
 #include <torch/nn/modules/linear.h>
 #include <torch/optim/sgd.h>
 
-#include "capstan/base/user_error.h"
 #include "capstan/data/dataset.h"
 #include "capstan/data/partition.h"
 #include "capstan/models/arena.h"
+#include "training/tasks.h"
 
 namespace capstan::training {
 namespace {
@@ -38,7 +38,7 @@ std::vector<float> copy_of(std::span<const float> weights) {
 class PlainTraining {
  public:
   explicit PlainTraining(const SingleOptions& options) : options_(options) {
-    at::manual_seed(options.network.init_seed);
+    at::manual_seed(1);
     conv1_ = torch::nn::Conv2d(1, 20, 5);
     conv2_ = torch::nn::Conv2d(20, 50, 5);
     fc1_ = torch::nn::Linear(800, 500);
@@ -101,7 +101,8 @@ TEST(Single, EqualsAPlainLibtorchLoop) {
     std::vector<double> losses;
     SingleCallbacks callbacks;
     callbacks.on_step = [&](const SingleStep& step) { losses.push_back(step.loss); };
-    const auto result = train_single(options, dataset, callbacks);
+    const auto task = classify(name);
+    const auto result = train_single(options, *task, callbacks);
     EXPECT_EQ(result.steps, 30u);
 
     PlainTraining plain(options);
@@ -152,7 +153,7 @@ TEST(Single, AGroupEqualsAPlainLibtorchLoopOverTheWholeBatch) {
   options.batch_size = 24;
   options.optimizer.lr = 0.01;
   PlainTraining plain(options);
-  const auto first = models::layout_of(*make_network(options.network, dataset.train->shape(), 24));
+  const auto first = models::layout_of(classify("synthetic:1x28x28:10:200")->parameters());
   std::vector<float> initial(first.size());
   for (std::size_t i = 0; i < plain.parameters().size(); ++i)
     models::tensor_in(first, i, initial.data()).copy_(plain.parameters()[i].detach());
@@ -160,6 +161,8 @@ TEST(Single, AGroupEqualsAPlainLibtorchLoopOverTheWholeBatch) {
 
   ThreadGroup group(kWorkers);
   std::vector<std::vector<float>> weights(kWorkers);
+  std::vector<std::unique_ptr<Classification>> tasks;
+  for (std::uint32_t i = 0; i < kWorkers; ++i) tasks.push_back(classify("synthetic:1x28x28:10:200"));
   {
     std::vector<std::jthread> threads;
     for (std::uint32_t rank = 0; rank < kWorkers; ++rank) {
@@ -174,7 +177,7 @@ TEST(Single, AGroupEqualsAPlainLibtorchLoopOverTheWholeBatch) {
         callbacks.on_step = [&](const SingleStep& step) {
           EXPECT_NEAR(step.loss, losses[step.step - 1], 1e-5) << step.step;
         };
-        weights[rank] = copy_of(train_single(own, dataset, callbacks).weights);
+        weights[rank] = copy_of(train_single(own, *tasks[rank], callbacks).weights);
       });
     }
   }
@@ -206,17 +209,16 @@ TEST(Single, AGroupHasTheMeanOfItsRanksRunningStatistics) {
   constexpr std::uint32_t kWorkers = 2;
   const auto dataset = data::load({"synthetic:3x8x8:4:23", "", 1});
   SingleOptions options;
-  options.network.name = "resnet20";
   options.batch_size = 8;
   options.epochs = 1;
   options.optimizer.lr = 0;
-  const auto network = make_network(options.network, dataset.train->shape(), options.batch_size);
+  const auto network = classify("synthetic:3x8x8:4:23", "resnet20");
   ASSERT_EQ(network->parameters()[0].name, "conv1.weight");
   const auto weight = network->parameters()[0].tensor.detach();
   // Given to all: threads that initialise a network at the same time share one random generator.
-  const auto layout = models::layout_of(*network);
+  const auto layout = models::layout_of(network->parameters());
   std::vector<float> initial(layout.size());
-  models::copy_parameters_out(*network, layout, initial);
+  models::copy_parameters_out(network->parameters(), layout, initial);
   const auto order = data::epoch_order(23, options.seed, 0);
   auto mean = at::zeros({16}), variance = at::ones({16}), mean_of_first = at::zeros({16});
   for (const auto& [begin, middle, end] : {std::array{0, 8, 16}, std::array{16, 20, 23}}) {
@@ -238,7 +240,9 @@ TEST(Single, AGroupHasTheMeanOfItsRanksRunningStatistics) {
   ASSERT_GT(difference(mean_of_first, mean), 1e-3) << "one rank alone has other statistics";
 
   ThreadGroup group(kWorkers);
-  std::vector<std::unique_ptr<models::Model>> trained(kWorkers);
+  std::vector<std::unique_ptr<Classification>> trained;
+  for (std::uint32_t i = 0; i < kWorkers; ++i)
+    trained.push_back(classify("synthetic:3x8x8:4:23", "resnet20"));
   {
     std::vector<std::jthread> threads;
     for (std::uint32_t rank = 0; rank < kWorkers; ++rank) {
@@ -248,7 +252,7 @@ TEST(Single, AGroupHasTheMeanOfItsRanksRunningStatistics) {
         own.start = SingleStart{{}, {}, {}, [&](std::span<float> to, const std::vector<std::span<float>>&) {
                                   std::ranges::copy(initial, to.begin());
                                 }};
-        trained[rank] = train_single(own, dataset, {}).model;
+        (void)train_single(own, *trained[rank], {});
       });
     }
   }
@@ -264,30 +268,29 @@ TEST(Single, AGroupHasTheMeanOfItsRanksRunningStatistics) {
 }
 
 TEST(Single, TheSameSeedGivesTheSameBitsAndAnotherSeedOthers) {
-  const auto dataset = data::load({"digits", "", 1});
-  auto options = short_run(10);
-  const auto first = copy_of(train_single(options, dataset, {}).weights);
-  const auto second = copy_of(train_single(options, dataset, {}).weights);
+  const auto options = short_run(10);
+  const auto trained = [&](std::uint64_t init_seed) {
+    return copy_of(train_single(options, *classify("digits", "lenet", init_seed), {}).weights);
+  };
+  const auto first = trained(1), second = trained(1);
   ASSERT_EQ(first.size(), second.size());
   EXPECT_EQ(std::memcmp(first.data(), second.data(), first.size() * sizeof(float)), 0);
-  options.network.init_seed = 2;
-  EXPECT_NE(copy_of(train_single(options, dataset, {}).weights), first);
+  EXPECT_NE(trained(2), first);
 }
 
 TEST(Single, ReportsStepsAndEpochs) {
-  const auto dataset = data::load({"synthetic:1x4x4:3:70", "", 1});
+  const auto task = classify("synthetic:1x4x4:3:70", "mlp");
   SingleOptions options;
-  options.network.name = "mlp";
   options.batch_size = 32;
   options.epochs = 2;
   std::vector<std::uint64_t> steps, samples, epochs;
   std::vector<float> last;
   SingleCallbacks callbacks;
   callbacks.on_step = [&](const SingleStep& s) { steps.push_back(s.step), samples.push_back(s.samples); };
-  callbacks.on_epoch = [&](std::uint64_t epoch, std::span<const float> w, models::Model&) {
+  callbacks.on_epoch = [&](std::uint64_t epoch, std::span<const float> w) {
     epochs.push_back(epoch), last = copy_of(w);
   };
-  const auto result = train_single(options, dataset, callbacks);
+  const auto result = train_single(options, *task, callbacks);
   EXPECT_THAT(steps, testing::ElementsAre(1, 2, 3, 4, 5, 6));
   EXPECT_THAT(samples, testing::ElementsAre(32, 32, 6, 32, 32, 6));
   EXPECT_THAT(epochs, testing::ElementsAre(0, 1));
@@ -297,21 +300,16 @@ TEST(Single, ReportsStepsAndEpochs) {
 }
 
 TEST(Single, StopsOnRequest) {
-  const auto dataset = data::load({"synthetic:1x4x4:3:70", "", 1});
+  const auto task = classify("synthetic:1x4x4:3:70", "mlp");
   SingleOptions options;
-  options.network.name = "mlp";
   options.batch_size = 8;
   std::atomic<bool> stop = false;
   SingleCallbacks callbacks;
   callbacks.on_step = [&](const SingleStep& s) { stop = s.step == 4; };
   callbacks.stop = &stop;
-  const auto result = train_single(options, dataset, callbacks);
+  const auto result = train_single(options, *task, callbacks);
   EXPECT_EQ(result.steps, 4u);
   EXPECT_TRUE(result.stopped);
-}
-
-TEST(Single, ANetworkThatDoesNotFitTheDatasetIsAUserError) {
-  EXPECT_THROW(train_single({}, data::load({"synthetic:3x8x8:2:8", "", 1}), {}), UserError);
 }
 
 }  // namespace

@@ -9,15 +9,17 @@
 #include "capstan/data/dataset.h"
 #include "capstan/models/arena.h"
 #include "capstan/models/registry.h"
+#include "capstan/training/batch.h"
+#include "training/tasks.h"
 
 namespace capstan::training {
 namespace {
 
 struct Bound {
-  std::unique_ptr<models::Model> model = models::make("lenet", {});
-  FlatLayout layout = models::layout_of(*model);
+  std::unique_ptr<Classification> task = classify("synthetic:1x28x28:10:64");
+  FlatLayout layout = models::layout_of(task->parameters());
   std::vector<float> gradients = std::vector<float>(layout.size(), 3);
-  models::GradientArena arena{*model, layout, gradients};
+  models::GradientArena arena{task->parameters(), layout, gradients};
 };
 
 TEST(Step, LeavesLossAndGradientOfTheBatchMean) {
@@ -26,7 +28,7 @@ TEST(Step, LeavesLossAndGradientOfTheBatchMean) {
   std::iota(first.begin(), first.end(), 0u);
   const auto batch = gather(*dataset.train, first);
   Bound bound;
-  const auto result = compute_gradients(*bound.model, bound.arena, batch);
+  const auto result = compute_gradients(*bound.task, 0, bound.arena, batch);
   EXPECT_EQ(result.samples, 20u);
   EXPECT_GT(result.seconds, 0);
 
@@ -34,8 +36,8 @@ TEST(Step, LeavesLossAndGradientOfTheBatchMean) {
   const auto reference = models::make("lenet", {});
   at::Tensor loss = at::zeros({});
   for (int i = 0; i < 20; ++i) {
-    const auto logits = reference->forward(batch.images.slice(0, i, i + 1)).squeeze(0);
-    loss = loss + (at::logsumexp(logits, 0) - logits[batch.labels[i].item<std::int64_t>()]) / 20;
+    const auto logits = reference->forward(batch.input.slice(0, i, i + 1)).squeeze(0);
+    loss = loss + (at::logsumexp(logits, 0) - logits[batch.target[i].item<std::int64_t>()]) / 20;
   }
   loss.backward();
   EXPECT_NEAR(result.loss, loss.item<float>(), 1e-5);
@@ -49,7 +51,7 @@ TEST(Step, LeavesLossAndGradientOfTheBatchMean) {
 TEST(Step, AnEmptyBatchIsAZeroGradient) {
   const auto dataset = data::load({"synthetic:1x28x28:10:64", "", 1});
   Bound bound;
-  const auto result = compute_gradients(*bound.model, bound.arena, gather(*dataset.train, {}));
+  const auto result = compute_gradients(*bound.task, 0, bound.arena, gather(*dataset.train, {}));
   EXPECT_EQ(result.samples, 0u);
   EXPECT_EQ(result.loss, 0);
   EXPECT_EQ(bound.gradients, std::vector<float>(bound.layout.size(), 0));

@@ -25,11 +25,11 @@ nlohmann::json run_data(const DataOptions& options, const std::function<bool()>&
   const auto elapsed = [&] { return seconds(SteadyClock::now() - start); };
 
   data::Prefetcher prefetcher(train, options.threads,
-                              [&, step = std::uint64_t{0}]() mutable -> std::optional<data::BatchRequest> {
+                              [&, step = std::uint64_t{0}]() mutable -> std::optional<BatchRequest> {
                                 const auto epoch = step / per_epoch;
                                 if (options.epochs > 0 ? epoch == options.epochs : elapsed() > kSeconds)
                                   return {};
-                                return data::BatchRequest{epoch, sampler.batch(epoch, step++ % per_epoch)};
+                                return BatchRequest{epoch, sampler.batch(epoch, step++ % per_epoch)};
                               });
   std::uint64_t images = 0;
   while (const auto batch = prefetcher.next()) {

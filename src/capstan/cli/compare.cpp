@@ -15,7 +15,7 @@ namespace {
 
 struct Flags {
   std::string strategies = "single,sync,async";
-  std::optional<double> target_accuracy;
+  std::optional<double> target;
   std::filesystem::path train_dir;
   bool json = false;
 };
@@ -50,7 +50,7 @@ int run_compare(const Arguments& arguments) {
                    "Trains the same job under several strategies, one after the other, and compares\n"
                    "them in a table and in an HTML page with plots (one file, works offline).\n\n"
                    "  capstan compare --strategies single,sync,async --workers 2\n"
-                   "  capstan compare --strategies sync,batch:2 --workers 4 --target-accuracy 0.97\n\n"
+                   "  capstan compare --strategies sync,batch:2 --workers 4 --target 0.97\n\n"
                    "All other flags are those of capstan train and apply to every run. All runs make\n"
                    "the same number of epochs with the same seed. --batch-size is per worker: with\n"
                    "sync, an update merges one batch of each worker; with async or single (one\n"
@@ -60,8 +60,9 @@ int run_compare(const Arguments& arguments) {
   line.flag("strategies", &flags.strategies,
             "Strategies, separated by commas, or by semicolons if one has groups (capstan train "
             "--strategy help lists them)");
-  line.flag("target-accuracy", &flags.target_accuracy, "Also report the time to this test accuracy, 0 to 1",
-            config::NumberRange{0, 1});
+  line.flag("target", &flags.target,
+            "Also report the time to this value of the first metric, such as a test accuracy of 0.97")
+      .also = "--target-accuracy";
   line.flag("train-dir", &flags.train_dir,
             "Folder of the runs (default: runs/<time>-compare-<network>-<dataset>)");
   line.flag("json", &flags.json, "Print the result as one JSON object on standard output");
@@ -72,9 +73,9 @@ int run_compare(const Arguments& arguments) {
   launch::prepare_compute_environment();
   Interrupts interrupts;
   TerminalProgress events({});
-  const auto result = job::compare(
-      {job::split_strategies(flags.strategies), for_train, flags.target_accuracy, flags.train_dir},
-      job::training_process(interrupts), {events, interrupts});
+  const auto result =
+      job::compare({job::split_strategies(flags.strategies), for_train, flags.target, flags.train_dir},
+                   job::training_process(interrupts), {events, interrupts});
   fmt::print("{}", flags.json ? result.json() + "\n" : result.text());
   return result.interrupted ? kInterrupted : result.problem().empty() ? kSuccess : kFailed;
 }

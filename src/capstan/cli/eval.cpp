@@ -67,11 +67,13 @@ int run_eval(const Arguments& arguments) {
   TerminalProgress events({});
   training::configure_torch(static_cast<int>(options.job.worker_threads()));
   const auto task = job::make_test_task(options.job);
-  const training::Evaluator test(*task.dataset.test, {options.job.threads_per_loader(), options.batch});
   job::CheckpointEvaluator evaluator(
-      {run, options.job.network, task.layout, task.buffer_layout, options.eval_freq, options.poll_interval,
-       options.once},
-      [&](auto weights, auto buffers) { return *test.evaluate(*task.model, task.layout, weights, buffers); },
+      {run, options.job.network, task.layout, task.buffer_layout, task.task->metrics(), options.eval_freq,
+       options.poll_interval, options.once},
+      [&](auto weights, auto buffers) {
+        return *training::evaluate(*task.task, task.layout, weights, buffers,
+                                   {options.job.threads_per_loader(), options.batch});
+      },
       {events, interrupts});
   evaluator.run();
   fmt::print("{}", options.json ? json_line(evaluator.json()) + "\n" : evaluator.text());

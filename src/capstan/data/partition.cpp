@@ -22,6 +22,13 @@ std::string with_commas(std::uint64_t number) {
   return fmt::format("{},{:03}", with_commas(number / 1000), number % 1000);
 }
 
+std::vector<std::uint32_t> own_order(std::uint64_t samples) {
+  CAPSTAN_CHECK(samples <= std::numeric_limits<std::uint32_t>::max(), "sample indices have 32 bits");
+  std::vector<std::uint32_t> order(samples);
+  std::iota(order.begin(), order.end(), 0u);
+  return order;
+}
+
 }  // namespace
 
 std::uint64_t Partition::steps_per_epoch() const {
@@ -55,11 +62,23 @@ std::string describe_uneven(const Partition& p) {
 }
 
 std::vector<std::uint32_t> epoch_order(std::uint64_t samples, std::uint64_t seed, std::uint64_t epoch) {
-  CAPSTAN_CHECK(samples <= std::numeric_limits<std::uint32_t>::max(), "sample indices have 32 bits");
-  std::vector<std::uint32_t> order(samples);
-  std::iota(order.begin(), order.end(), 0u);
+  auto order = own_order(samples);
   Random random(derive_seed({kDomain, seed, epoch}));
   for (auto left = samples; left > 1; --left) std::swap(order[left - 1], order[random.below(left)]);
+  return order;
+}
+
+std::vector<std::uint32_t> in_columns(std::span<const std::uint32_t> samples, std::uint64_t width) {
+  CAPSTAN_CHECK(width > 0, "a batch has places");
+  const auto rows = (samples.size() + width - 1) / width;
+  const auto longer = rows == 0 ? 0 : samples.size() - (rows - 1) * width;  // columns with `rows` samples
+  std::vector<std::uint32_t> order;
+  order.reserve(samples.size());
+  for (std::uint64_t row = 0; row < rows; ++row) {
+    const auto columns = row + 1 < rows ? width : longer;
+    for (std::uint64_t c = 0; c < columns; ++c)
+      order.push_back(samples[c * rows - (c > longer ? c - longer : 0) + row]);
+  }
   return order;
 }
 
@@ -126,12 +145,14 @@ std::uint64_t Remainder::samples(std::uint64_t epoch) const {
   return std::prev(std::ranges::upper_bound(runs_, epoch, {}, &Run::first_epoch))->samples;
 }
 
-std::vector<std::uint32_t> Remainder::order(std::uint64_t seed, std::uint64_t epoch) const {
-  auto order = epoch_order(whole_, seed, epoch);
+std::vector<std::uint32_t> Remainder::order(std::uint64_t seed, std::uint64_t epoch, SampleOrder kind) const {
+  const bool in_own_order = kind == SampleOrder::kColumns;
+  auto order = in_own_order ? own_order(whole_) : epoch_order(whole_, seed, epoch);
   for (std::size_t segment = 0; segment < segments_.size(); ++segment) {
     const auto done = done_in(segment, epoch);
     if (std::ranges::max(done) == 0) continue;
     const auto here = partition(segment, stage(segment, epoch).run.samples);
+    if (in_own_order) order = in_columns(order, here.workers * here.batch);
     std::vector<bool> used(order.size());
     for (std::uint64_t rank = 0; rank < done.size(); ++rank) {
       for (std::uint64_t step = 0; step < done[rank]; ++step) {
@@ -145,13 +166,18 @@ std::vector<std::uint32_t> Remainder::order(std::uint64_t seed, std::uint64_t ep
       if (!used[i]) left.push_back(order[i]);
     }
     order = std::move(left);
+    if (in_own_order) std::ranges::sort(order);
   }
   return order;
 }
 
 Sampler::Sampler(const Partition& partition, std::uint64_t rank, std::uint64_t seed,
-                 std::vector<DataSegment> earlier)
-    : partition_(partition), rank_(rank), seed_(seed), remainder_(partition.samples, std::move(earlier)) {
+                 std::vector<DataSegment> earlier, SampleOrder kind)
+    : partition_(partition),
+      rank_(rank),
+      seed_(seed),
+      kind_(kind),
+      remainder_(partition.samples, std::move(earlier)) {
   CAPSTAN_CHECK(partition.workers > 0 && partition.batch > 0 && rank < partition.workers,
                 "the partition has this worker and a batch size");
 }
@@ -188,7 +214,8 @@ Sampler::Place Sampler::place(std::uint64_t step) const {
 
 std::span<const std::uint32_t> Sampler::batch(std::uint64_t epoch, std::uint64_t step) {
   if (epoch_ != epoch) {
-    order_ = remainder_.order(seed_, epoch);
+    order_ = remainder_.order(seed_, epoch, kind_);
+    if (kind_ == SampleOrder::kColumns) order_ = in_columns(order_, partition_.workers * partition_.batch);
     epoch_ = epoch;
   }
   const auto slice = of_epoch(epoch).slice(step, rank_);

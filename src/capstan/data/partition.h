@@ -8,6 +8,7 @@
 
 #include "capstan/base/data_segment.h"
 #include "capstan/base/flat_layout.h"
+#include "capstan/samples.h"
 
 namespace capstan::data {
 
@@ -34,6 +35,11 @@ std::string describe_uneven(const Partition& partition);
 // The order of the samples in one epoch; the same for the same arguments on every machine.
 std::vector<std::uint32_t> epoch_order(std::uint64_t samples, std::uint64_t seed, std::uint64_t epoch);
 
+// Samples in their own order become columns: of a global batch of `width` places, each place visits
+// consecutive samples. The last global batch may be partial, so the first columns may be one longer than the
+// others.
+std::vector<std::uint32_t> in_columns(std::span<const std::uint32_t> samples, std::uint64_t width);
+
 // The samples of each epoch that the segments of a run have not used. The segments must be possible
 // (base/data_segment.h). Immutable.
 class Remainder {
@@ -41,8 +47,9 @@ class Remainder {
   Remainder(std::uint64_t samples, std::vector<DataSegment> segments);
 
   std::uint64_t samples(std::uint64_t epoch) const;
-  // The unused samples, in the epoch's order.
-  std::vector<std::uint32_t> order(std::uint64_t seed, std::uint64_t epoch) const;
+  // The unused samples in the epoch's order; for kColumns, in their own order.
+  std::vector<std::uint32_t> order(std::uint64_t seed, std::uint64_t epoch,
+                                   SampleOrder order = SampleOrder::kShuffled) const;
 
   // Consecutive epochs, up to the next run, with the same number of unused samples. The last run is endless.
   struct Run {
@@ -75,7 +82,7 @@ class Remainder {
 class Sampler {
  public:
   Sampler(const Partition& partition, std::uint64_t rank, std::uint64_t seed,
-          std::vector<DataSegment> earlier = {});
+          std::vector<DataSegment> earlier = {}, SampleOrder kind = SampleOrder::kShuffled);
 
   // Steps of this segment in an epoch, and in the first `epochs` of them.
   std::uint64_t steps(std::uint64_t epoch) const;
@@ -96,6 +103,7 @@ class Sampler {
   Partition partition_;
   std::uint64_t rank_;
   std::uint64_t seed_;
+  SampleOrder kind_;
   Remainder remainder_;
   std::optional<std::uint64_t> epoch_;
   std::vector<std::uint32_t> order_;

@@ -15,17 +15,9 @@
 #include <vector>
 
 #include "capstan/data/image_source.h"
+#include "capstan/samples.h"
 
 namespace capstan::data {
-
-// The samples of one batch, and their epoch.
-struct BatchRequest {
-  std::uint64_t epoch = 0;
-  std::span<const std::uint32_t> samples;  // valid until the next call of the sequence
-};
-
-// Returns the next batch at each call; no value at the end.
-using BatchSequence = std::function<std::optional<BatchRequest>()>;
 
 // Renders the batches of a sequence on its own threads, a few batches ahead. Use from one thread, which also
 // calls the sequence. The destructor waits for at most one image per thread.

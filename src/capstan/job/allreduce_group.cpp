@@ -76,7 +76,7 @@ TrainResult train_allreduce(PreparedJob& job, Environment environment, RunRecord
   }
 }
 
-void follow_allreduce(const PreparedJob& job, const std::string& address, std::uint32_t rank) {
+void follow_allreduce(PreparedJob& job, const std::string& address, std::uint32_t rank) {
   const auto& config = job.config;
   if (rank >= config.workers)
     throw UserError(fmt::format("--group-rank {}: the group has {} workers, from 0", rank, config.workers));
@@ -84,10 +84,10 @@ void follow_allreduce(const PreparedJob& job, const std::string& address, std::u
   group->rendezvous();
   const optimizer::Optimizer rule(config.optimizer.options(), {});
   (void)training::train_single(
-      {network_options(config), config.batch_size, config.epochs, config.max_steps, config.seed,
-       config.optimizer.options(), config.optimizer.schedule(job.budget.total), config.threads_per_loader(),
+      {config.batch_size, config.epochs, config.max_steps, config.seed, config.optimizer.options(),
+       config.optimizer.schedule(job.budget.total), config.threads_per_loader(),
        single_start(job.resume, rule), part_of(*group, config, rank)},
-      job.task.dataset, {});
+      *job.task.task, {});
 }
 
 }  // namespace capstan::job

@@ -16,6 +16,6 @@ TrainResult train_allreduce(PreparedJob& job, Environment environment, RunRecord
                             const RunOptions& options);
 
 // Runs rank `rank` of the group that rank 0 has opened at `address`, until training ends.
-void follow_allreduce(const PreparedJob& job, const std::string& address, std::uint32_t rank);
+void follow_allreduce(PreparedJob& job, const std::string& address, std::uint32_t rank);
 
 }  // namespace capstan::job

@@ -10,13 +10,13 @@
 
 #include "capstan/base/ids.h"
 #include "capstan/base/time.h"
-#include "capstan/training/evaluation.h"
+#include "capstan/metrics/evaluation.h"
 
 namespace capstan::job {
 
 // Evaluates flat weights and buffers on the test set; none if `cancel` is set meanwhile. Called on a separate
 // thread. Throws UserError if images cannot be read.
-using Evaluate = std::function<std::optional<training::Evaluation>(
+using Evaluate = std::function<std::optional<metrics::Evaluation>(
     std::vector<float> weights, std::vector<float> buffers, const std::atomic<bool>& cancel)>;
 
 // Evaluates one version at a time on a background thread. Use from one thread.
@@ -25,7 +25,7 @@ class BackgroundEvaluation {
   struct Outcome {
     Version version;
     double seconds = 0;  // of training until that version
-    std::optional<training::Evaluation> test;
+    std::optional<metrics::Evaluation> test;
     std::string error;  // why `test` is none; empty if cancelled
   };
 
@@ -46,7 +46,7 @@ class BackgroundEvaluation {
   std::atomic<bool> cancel_ = false;
   Version version_;
   double seconds_ = 0;
-  std::future<std::optional<training::Evaluation>> running_;
+  std::future<std::optional<metrics::Evaluation>> running_;
 };
 
 }  // namespace capstan::job

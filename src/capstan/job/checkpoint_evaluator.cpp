@@ -26,32 +26,35 @@ constexpr const char* kRecord = "evaluations.jsonl";
 }  // namespace
 
 Json CheckpointEvaluation::json() const {
-  return {{"step", step},
-          {"epoch", epoch},
-          {"test_loss", test.loss},
-          {"test_accuracy", test.accuracy},
-          {"test_top5", test.top5},
-          {"samples", test.samples},
-          {"seconds", seconds},
-          {"checkpoint", checkpoint},
-          {"id", id}};
+  Json json{{"step", step}, {"epoch", epoch}};
+  test.add_to(json);
+  json["samples"] = test.samples;
+  json["seconds"] = seconds;
+  json["checkpoint"] = checkpoint;
+  json["id"] = id;
+  return json;
 }
 
-std::optional<CheckpointEvaluation> CheckpointEvaluation::parse(const std::string& line) {
+std::optional<CheckpointEvaluation> CheckpointEvaluation::parse(const std::string& line,
+                                                                const std::vector<Metric>& metrics) {
   const auto json = Parsed::parse(line, nullptr, false);
   if (!json.is_object() || !json.value("step", Parsed()).is_number_unsigned() ||
-      !json.value("test_accuracy", Parsed()).is_number() || !json.value("id", Parsed()).is_string())
+      !json.value(metrics::key_of(metrics.front()), Parsed()).is_number() ||
+      !json.value("id", Parsed()).is_string())
     return {};
-  const auto number = [&](const char* key) {
+  const auto number = [&](const std::string& key, double otherwise) {
     const auto found = json.find(key);
-    return found != json.end() && found->is_number() ? found->get<double>() : 0.0;
+    return found != json.end() && found->is_number() ? found->get<double>() : otherwise;
   };
+  auto test = metrics::Evaluation::unknown(metrics);
+  for (std::size_t i = 0; i < metrics.size(); ++i)
+    test.values[i] = number(metrics::key_of(metrics[i]), test.values[i]);
+  test.samples = static_cast<std::uint64_t>(number("samples", 0));
   const auto name = json.value("checkpoint", Parsed());
   return CheckpointEvaluation{json["step"].get<std::uint64_t>(),
-                              number("epoch"),
-                              {number("test_loss"), number("test_accuracy"), number("test_top5"),
-                               static_cast<std::uint64_t>(number("samples"))},
-                              number("seconds"),
+                              number("epoch", 0),
+                              std::move(test),
+                              number("seconds", 0),
                               name.is_string() ? name.get<std::string>() : "",
                               json["id"].get<std::string>()};
 }
@@ -80,7 +83,7 @@ void CheckpointEvaluator::lock_record() {
 void CheckpointEvaluator::read_record() {
   std::ifstream in(options_.run / kRecord);
   for (std::string line; std::getline(in, line);) {
-    if (auto parsed = CheckpointEvaluation::parse(line)) {
+    if (auto parsed = CheckpointEvaluation::parse(line, options_.metrics)) {
       evaluated_.insert(parsed->id);
       results_.push_back(std::move(*parsed));
     }
@@ -90,7 +93,7 @@ void CheckpointEvaluator::read_record() {
 
 std::string CheckpointEvaluator::text() const {
   if (!best_) return "";
-  return fmt::format("best: step {} with {:.2f} % ({})\n", best_->step, 100 * best_->test.accuracy,
+  return fmt::format("best: step {} with {} ({})\n", best_->step, best_->test.text("", 1),
                      (options_.run / "checkpoints" / "best").string());
 }
 
@@ -115,7 +118,8 @@ std::string CheckpointEvaluator::problem() const {
 std::optional<CheckpointEvaluation> CheckpointEvaluator::find_best() const {
   std::optional<CheckpointEvaluation> best;
   for (const auto& line : results_) {
-    if (best && line.test.accuracy <= best->test.accuracy) continue;
+    const auto value = line.test.values.front();
+    if (best && !metrics::is_better(options_.metrics.front(), value, best->test.values.front())) continue;
     if (checkpoint::identity(checkpoint::folder_of(options_.run, {line.step})) == line.id) best = line;
   }
   return best;
@@ -205,10 +209,9 @@ void CheckpointEvaluator::note(const CheckpointEvaluation& line) {
   results_.push_back(line);
   best_ = find_best();
   if (best_) checkpoint::link_best(options_.run, {best_->step});
-  environment_.events.message(
-      fmt::format("step {}  epoch {:.2f}  test accuracy {:.2f} %  top-5 {:.2f} %  test loss {:.4f}{}",
-                  line.step, line.epoch, 100 * line.test.accuracy, 100 * line.test.top5, line.test.loss,
-                  best_ && best_->id == line.id ? "  best" : ""));
+  environment_.events.message(fmt::format("step {}  epoch {:.2f}  {}{}", line.step, line.epoch,
+                                          line.test.text("  ", line.test.values.size()),
+                                          best_ && best_->id == line.id ? "  best" : ""));
 }
 
 }  // namespace capstan::job

@@ -14,7 +14,7 @@
 #include "capstan/base/unique_fd.h"
 #include "capstan/checkpoint/run_checkpoints.h"
 #include "capstan/job/environment.h"
-#include "capstan/training/evaluation.h"
+#include "capstan/metrics/evaluation.h"
 
 namespace capstan::job {
 
@@ -22,14 +22,15 @@ namespace capstan::job {
 struct CheckpointEvaluation {
   std::uint64_t step = 0;
   double epoch = 0;
-  training::Evaluation test;
+  metrics::Evaluation test;
   double seconds = 0;      // duration of the evaluation
   std::string checkpoint;  // name of its folder
   std::string id;          // distinguishes checkpoints of the same step
 
   Json json() const;
-  // None for a line of another kind.
-  static std::optional<CheckpointEvaluation> parse(const std::string& line);
+  // None for a line of another kind, or without the first metric. Other metrics that are missing are NaN.
+  static std::optional<CheckpointEvaluation> parse(const std::string& line,
+                                                   const std::vector<Metric>& metrics);
 };
 
 // Evaluates the checkpoints of one run as they appear, writes a line of evaluations.jsonl for each, and links
@@ -41,13 +42,14 @@ class CheckpointEvaluator {
     std::string network;  // name, for messages
     FlatLayout layout;    // of the parameters
     FlatLayout buffer_layout;
-    std::uint64_t every = 0;   // only steps that are multiples of it; 0: all
-    double poll_interval = 1;  // seconds between checks on file systems without change notification
-    bool once = false;         // evaluate the existing checkpoints, then end
+    std::vector<Metric> metrics;  // the best checkpoint is the best by the first
+    std::uint64_t every = 0;      // only steps that are multiples of it; 0: all
+    double poll_interval = 1;     // seconds between checks on file systems without change notification
+    bool once = false;            // evaluate the existing checkpoints, then end
   };
   // Evaluates flat weights and buffers; empty buffers leave the model's own unchanged.
   using Evaluate =
-      std::function<training::Evaluation(std::span<const float> weights, std::span<const float> buffers)>;
+      std::function<metrics::Evaluation(std::span<const float> weights, std::span<const float> buffers)>;
 
   // Throws UserError if another process evaluates this run, or the run folder is not writable.
   CheckpointEvaluator(Options options, Evaluate evaluate, Environment environment);

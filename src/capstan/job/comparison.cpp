@@ -16,6 +16,7 @@
 #include "capstan/base/text.h"
 #include "capstan/base/user_error.h"
 #include "capstan/launch/child.h"
+#include "capstan/metrics/evaluation.h"
 #include "capstan/metrics/run_folder.h"
 #include "capstan/report/page.h"
 
@@ -57,9 +58,32 @@ std::string setting(const std::string& toml, const std::string& key) {
   return toml.substr(begin, toml.find('\'', begin) - begin);
 }
 
-// Detects wrong flags before the first run. Returns the job's name.
-std::string check_flags(const ComparisonOptions& options, const RunTraining& run, StopToken& stop) {
+// The task's metrics as results and dry runs describe them (metrics::to_json).
+std::vector<Metric> metrics_of(const Json& result) {
+  std::vector<Metric> metrics;
+  for (const auto& m : result.value("metrics", Json::array()))
+    metrics.push_back(
+        {m.value("name", std::string()),
+         m.value("better", std::string()) == "higher" ? Metric::Better::kHigher : Metric::Better::kLower,
+         Metric::Of::kMean, m.value("percent", false)});
+  return metrics;
+}
+
+void check_target(const ComparisonOptions& options, const std::vector<Metric>& metrics) {
+  if (!options.target || metrics.empty() || !metrics.front().percent) return;
+  if (*options.target >= 0 && *options.target <= 1) return;
+  throw UserError(fmt::format("--target {}: test {} is from 0 to 1", *options.target, metrics.front().name));
+}
+
+// What the trainings have in common.
+struct CommonJob {
   std::string name;
+  std::vector<Metric> metrics;
+};
+
+// Detects wrong flags before the first run.
+CommonJob check_flags(const ComparisonOptions& options, const RunTraining& run, StopToken& stop) {
+  CommonJob job;
   for (const auto& strategy : options.strategies) {
     const auto outcome = run(with(options.train_flags, {"--strategy=" + strategy, "--dry-run"}), true);
     const auto result = result_of(outcome);
@@ -70,38 +94,40 @@ std::string check_flags(const ComparisonOptions& options, const RunTraining& run
       throw Failure(kFailed, error);
     }
     const auto toml = result.value("config", std::string());
-    name = fmt::format("compare-{}-{}", setting(toml, "network"), setting(toml, "dataset"));
+    job.name = fmt::format("compare-{}-{}", setting(toml, "network"), setting(toml, "dataset"));
+    job.metrics = metrics_of(result);
   }
-  return name;
+  check_target(options, job.metrics);
+  return job;
 }
 
 // A JSON number; null stands for a number that is not finite. 0 if there is none.
-double number(const Json& json, const char* key) {
+double number(const Json& json, const std::string& key) {
   const auto found = json.find(key);
   if (found == json.end()) return 0;
   return found->is_number() ? found->get<double>() : std::numeric_limits<double>::quiet_NaN();
 }
 
 report::Run run_one(const std::string& strategy, const std::filesystem::path& folder,
-                    const ComparisonOptions& options, const RunTraining& train, StopToken& stop) {
+                    const ComparisonOptions& options, const std::vector<Metric>& metrics,
+                    const RunTraining& train, StopToken& stop) {
   report::Run run;
   run.strategy = strategy;
   run.run_dir = folder.string();
   const auto result = result_of(
       train(with(options.train_flags, {"--strategy=" + strategy, "--train-dir=" + run.run_dir}), false));
-  run.has_result = result.contains("test_accuracy");  // an interrupted run has one too
+  run.has_result = result.contains("steps");  // an interrupted run has one too
   if (!result.value("ok", false))
     run.problem = "failed: " + result.value("error", std::string("no error message"));
   if (stop.requests() > 0) run.problem = "interrupted";
   run.seconds = number(result, "seconds");
   run.samples_per_second = number(result, "samples_per_second");
-  run.test_accuracy = number(result, "test_accuracy");
-  run.test_loss = number(result, "test_loss");
+  for (const auto& metric : metrics) run.values.push_back(number(result, metrics::key_of(metric)));
   run.staleness_mean = number(result, "staleness_mean");
   run.staleness_max = static_cast<std::uint64_t>(number(result, "staleness_max"));
   run.steps = static_cast<std::uint64_t>(number(result, "steps"));
   run.epochs = number(result, "epochs");
-  run.points = report::read_points(folder / "metrics.jsonl");
+  run.points = report::read_points(folder / "metrics.jsonl", metrics);
   run.settings = report::read_settings(folder / "config.toml");
   return run;
 }
@@ -122,19 +148,21 @@ Json or_null(const std::optional<double>& value) {
 
 Json json_of(const report::Comparison& comparison, const report::Run& run) {
   auto evaluations = Json::array();
-  for (const auto& p : run.points)
-    evaluations.push_back({{"seconds", p.seconds},
-                           {"samples", p.samples},
-                           {"test_accuracy", p.accuracy},
-                           {"test_loss", p.loss}});
+  const auto add_values = [&](Json& to, const std::vector<double>& values) {
+    for (std::size_t i = 0; i < values.size(); ++i) to[metrics::key_of(comparison.metrics[i])] = values[i];
+  };
+  for (const auto& p : run.points) {
+    Json point{{"seconds", p.seconds}, {"samples", p.samples}};
+    add_values(point, p.values);
+    evaluations.push_back(std::move(point));
+  }
   Json out{{"strategy", run.strategy}, {"ok", run.problem.empty()}};
   if (!run.problem.empty()) out["error"] = run.problem;
   if (run.has_result) {
     out["seconds"] = run.seconds;
     out["samples_per_second"] = run.samples_per_second;
     out["speedup"] = or_null(report::speedup(comparison, run));
-    out["test_accuracy"] = run.test_accuracy;
-    out["test_loss"] = run.test_loss;
+    add_values(out, run.values);
     out["seconds_to_target"] = or_null(report::seconds_to_target(comparison, run));
     out["staleness_mean"] = run.staleness_mean;
     out["staleness_max"] = run.staleness_max;
@@ -196,10 +224,12 @@ RunTraining training_process(StopToken& stop) {
 
 ComparisonResult compare(const ComparisonOptions& options, const RunTraining& run, Environment environment) {
   auto& stop = environment.stop;
-  metrics::RunFolder folder(options.folder, check_flags(options, run, stop));
+  const auto job = check_flags(options, run, stop);
+  metrics::RunFolder folder(options.folder, job.name);
   ComparisonResult result;
   auto& comparison = result.comparison;
-  comparison.target_accuracy = options.target_accuracy;
+  comparison.metrics = job.metrics;
+  comparison.target = options.target;
   comparison.when = fmt::format("{:%Y-%m-%d %H:%M}", fmt::localtime(std::time(nullptr)));
   for (std::size_t i = 0; i < options.strategies.size(); ++i) {
     const auto& strategy = options.strategies[i];
@@ -211,7 +241,7 @@ ComparisonResult compare(const ComparisonOptions& options, const RunTraining& ru
     }
     environment.events.message(fmt::format("{} of {}: {}", i + 1, options.strategies.size(), strategy));
     const auto own_folder = folder.path() / folder_name(strategy, i);
-    comparison.runs.push_back(run_one(strategy, own_folder, options, run, stop));
+    comparison.runs.push_back(run_one(strategy, own_folder, options, job.metrics, run, stop));
     const auto& last = comparison.runs.back();
     if (!last.problem.empty()) environment.events.message(fmt::format("{} {}", strategy, last.problem));
     if (comparison.versions.empty()) comparison.versions = read_versions(own_folder / "versions.json");
@@ -233,7 +263,8 @@ std::string ComparisonResult::problem() const {
 std::string ComparisonResult::json() const {
   Json json{{"ok", problem().empty()}};
   if (!problem().empty()) json["error"] = problem();
-  json["target_accuracy"] = or_null(comparison.target_accuracy);
+  json["metric"] = report::metric_of(comparison).name;
+  json["target"] = or_null(comparison.target);
   json["runs"] = Json::array();
   for (const auto& run : comparison.runs) json["runs"].push_back(json_of(comparison, run));
   json["run_dir"] = folder.string();

@@ -14,8 +14,8 @@ namespace capstan::job {
 struct ComparisonOptions {
   std::vector<std::string> strategies;
   std::vector<std::string> train_flags;  // flags of `capstan train` for every run
-  std::optional<double> target_accuracy;
-  std::filesystem::path folder;  // of the runs; empty: runs/<time>-compare-<network>-<dataset>
+  std::optional<double> target;          // of the first metric
+  std::filesystem::path folder;          // of the runs; empty: runs/<time>-compare-<network>-<dataset>
 };
 
 // The outcome of one `capstan train --json`.

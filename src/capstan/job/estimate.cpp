@@ -4,6 +4,7 @@
 
 #include "capstan/base/json.h"
 #include "capstan/base/text.h"
+#include "capstan/metrics/evaluation.h"
 #include "capstan/optimizer/optimizer.h"
 #include "capstan/strategy/strategy.h"
 
@@ -45,7 +46,8 @@ std::string DryRun::json() const {
                         {"steps_per_epoch", budget.per_epoch},
                         {"server_bytes", bytes.servers},
                         {"worker_bytes", bytes.worker},
-                        {"bytes_per_step", bytes.update}});
+                        {"bytes_per_step", bytes.update},
+                        {"metrics", metrics::to_json(metrics)}});
 }
 
 std::string DryRun::text() const {

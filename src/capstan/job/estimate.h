@@ -7,6 +7,7 @@
 #include "capstan/base/flat_layout.h"
 #include "capstan/config/job_config.h"
 #include "capstan/job/step_budget.h"
+#include "capstan/metric.h"
 
 namespace capstan::job {
 
@@ -30,6 +31,7 @@ struct DryRun {
   std::uint64_t training_samples = 0, test_samples = 0;
   StepBudget budget;
   Estimate bytes;
+  std::vector<Metric> metrics;  // of the task
 
   std::string json() const;
   std::string text() const;

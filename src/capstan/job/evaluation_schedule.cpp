@@ -25,14 +25,14 @@ double EvaluationSchedule::seconds_at(Version version, Version now, double secon
 }
 
 EvaluationRecord EvaluationSchedule::record(Version version, double seconds,
-                                            const training::Evaluation& test) const {
+                                            const metrics::Evaluation& test) const {
   const double epoch = budget_.epoch_of(version);
   return {version, epoch, std::round(epoch * static_cast<double>(budget_.samples)), seconds, test};
 }
 
 std::string EvaluationRecord::text() const {
-  return fmt::format("epoch {:g}  step {}  test accuracy {:.2f} %  test loss {:.4f}",
-                     std::round(1000 * epoch) / 1000, version.value, 100 * test.accuracy, test.loss);
+  return fmt::format("epoch {:g}  step {}  {}", std::round(1000 * epoch) / 1000, version.value,
+                     test.text("  "));
 }
 
 }  // namespace capstan::job

@@ -5,7 +5,7 @@
 
 #include "capstan/base/ids.h"
 #include "capstan/job/step_budget.h"
-#include "capstan/training/evaluation.h"
+#include "capstan/metrics/evaluation.h"
 
 namespace capstan::job {
 
@@ -15,7 +15,7 @@ struct EvaluationRecord {
   double epoch = 0;    // passes over the training set
   double samples = 0;  // trained until then
   double seconds = 0;  // of training until then
-  training::Evaluation test;
+  metrics::Evaluation test;
 
   // "epoch 1  step 23  test accuracy 91.09 %  test loss 0.3013"
   std::string text() const;
@@ -34,7 +34,7 @@ class EvaluationSchedule {
   // be evenly spaced.
   double seconds_at(Version version, Version now, double seconds) const;
 
-  EvaluationRecord record(Version version, double seconds, const training::Evaluation& test) const;
+  EvaluationRecord record(Version version, double seconds, const metrics::Evaluation& test) const;
 
  private:
   const StepBudget budget_;

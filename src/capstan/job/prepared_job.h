@@ -13,7 +13,7 @@ namespace capstan::job {
 // from matches.
 struct PreparedJob {
   config::JobConfig config;
-  Task task;
+  PreparedTask task;
   std::optional<checkpoint::Found> resume;
   StepBudget budget;
   bool same_run = false;  // it continues in the folder of the run that it resumes

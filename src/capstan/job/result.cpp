@@ -92,22 +92,21 @@ std::string TrainResult::json() const {
             {"epochs", reached.epochs},
             {"seconds", reached.seconds},
             {"samples_per_second", reached.samples_per_second},
-            {"train_loss", train_loss},
-            {"test_loss", test.loss},
-            {"test_accuracy", test.accuracy},
-            {"test_top5", test.top5},
-            {"bytes_pushed", bytes_pushed},
-            {"bytes_pulled", bytes_pulled},
-            {"compute_seconds", times.compute},
-            {"communication_seconds", times.communication},
-            {"data_seconds", times.data},
-            {"lost_workers", lost_workers},
-            {"dropped_pushes", pushes.dropped},
-            {"staleness_mean", pushes.staleness_mean},
-            {"staleness_max", pushes.staleness_max},
-            {"resumed_from", resumed_from},
-            {"checkpoint", checkpoint},
-            {"run_dir", run_dir}};
+            {"train_loss", train_loss}};
+  test.add_to(json);
+  json["metrics"] = metrics::to_json(test.metrics);
+  json["bytes_pushed"] = bytes_pushed;
+  json["bytes_pulled"] = bytes_pulled;
+  json["compute_seconds"] = times.compute;
+  json["communication_seconds"] = times.communication;
+  json["data_seconds"] = times.data;
+  json["lost_workers"] = lost_workers;
+  json["dropped_pushes"] = pushes.dropped;
+  json["staleness_mean"] = pushes.staleness_mean;
+  json["staleness_max"] = pushes.staleness_max;
+  json["resumed_from"] = resumed_from;
+  json["checkpoint"] = checkpoint;
+  json["run_dir"] = run_dir;
   auto& list = json["per_worker"] = Json::array();
   for (const auto& row : rows) list.push_back(row_json(row));
   if (interrupted || !problem.empty()) json["error"] = interrupted ? "interrupted" : problem;
@@ -115,9 +114,7 @@ std::string TrainResult::json() const {
 }
 
 std::string TrainResult::summary() const {
-  const auto tested = test.samples == 0 ? "not evaluated"
-                                        : fmt::format("test accuracy {:.2f} %, test loss {:.4f}",
-                                                      100 * test.accuracy, test.loss);
+  const auto tested = test.samples == 0 ? "not evaluated" : test.text();
   auto out =
       fmt::format("{} on {}: {}, train loss {:.4f}\n", config.network, config.dataset, tested, train_loss);
   out += fmt::format(

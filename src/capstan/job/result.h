@@ -6,7 +6,7 @@
 
 #include "capstan/checkpoint/manifest.h"
 #include "capstan/config/job_config.h"
-#include "capstan/training/evaluation.h"
+#include "capstan/metrics/evaluation.h"
 #include "capstan/wire/messages.h"
 
 namespace capstan::job {
@@ -34,7 +34,7 @@ struct TrainResult {
   std::string transport = "none";
   Reached reached;
   double train_loss = 0;
-  training::Evaluation test;
+  metrics::Evaluation test;
   std::uint64_t bytes_pushed = 0, bytes_pulled = 0;
   WorkerTimes times;
   Pushes pushes;

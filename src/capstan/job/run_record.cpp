@@ -67,13 +67,13 @@ void RunRecord::checkpoint(Version version) {
 }
 
 void RunRecord::evaluation(const EvaluationRecord& record) {
-  folder_.append(json_line(Json{{"kind", "evaluation"},
-                                {"epoch", record.epoch},
-                                {"step", record.version.value},
-                                {"seconds", record.seconds},
-                                {"samples", record.samples},
-                                {"test_loss", record.test.loss},
-                                {"test_accuracy", record.test.accuracy}}));
+  Json json{{"kind", "evaluation"},
+            {"epoch", record.epoch},
+            {"step", record.version.value},
+            {"seconds", record.seconds},
+            {"samples", record.samples}};
+  record.test.add_to(json);
+  folder_.append(json_line(json));
 }
 
 void RunRecord::result(const TrainResult& result) {

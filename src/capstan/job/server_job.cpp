@@ -58,13 +58,12 @@ std::unique_ptr<client::Observer> observe(const launch::LocalJob& processes, con
   return std::move(*joined);
 }
 
-// The model's parameters are views of the weights, so these are kept until the next evaluation.
-Evaluate evaluate_with(Task& task, unsigned loader_threads) {
+// The task's parameters are views of the weights, so these are kept until the next evaluation.
+Evaluate evaluate_with(PreparedTask& task, unsigned loader_threads) {
   return [&task, loader_threads, kept = std::make_shared<std::vector<float>>()](
              std::vector<float> weights, std::vector<float> buffers, const std::atomic<bool>& cancel) {
     kept->swap(weights);
-    const training::Evaluator evaluator(*task.dataset.test, {loader_threads, 0, &cancel});
-    return evaluator.evaluate(*task.model, task.layout, *kept, buffers);
+    return training::evaluate(*task.task, task.layout, *kept, buffers, {loader_threads, 0, &cancel});
   };
 }
 
@@ -87,8 +86,8 @@ TrainResult train_with_servers(PreparedJob& job, Environment environment, RunRec
     processes.start_worker(work_arguments(job, record.path(), processes.address_list(), rank));
   EvaluatorProcess evaluator(options.evaluator, record.path(), environment);
   const auto resume = job.resume ? std::optional(job.resume->manifest) : std::nullopt;
-  return Supervisor({config, job.budget, job.task.layout, job.task.buffer_layout,
-                     job.task.dataset.train->count(), resume, starts_workers, options.progress_interval},
+  return Supervisor({config, job.budget, job.task.layout, job.task.buffer_layout, job.task.task->metrics(),
+                     job.task.training_samples(), resume, starts_workers, options.progress_interval},
                     environment, record, processes, std::move(observer), evaluate_with(job.task, 1),
                     evaluator)
       .run();

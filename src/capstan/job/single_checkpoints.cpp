@@ -144,7 +144,8 @@ void SingleCheckpoints::begin(const training::SingleState& state) {
   const auto destinations = snapshot->destinations();
   for (std::size_t chunk = 0; chunk < state.shard.chunks(); ++chunk)
     state.shard.save_chunk(chunk, destinations);
-  writer_->write(std::move(m), snapshot, job_.task.buffer_layout, models::copy_buffers_out(state.model));
+  writer_->write(std::move(m), snapshot, job_.task.buffer_layout,
+                 models::copy_buffers_out(job_.task.task->buffers()));
 }
 
 std::optional<training::SingleStart> single_start(const std::optional<checkpoint::Found>& resume,

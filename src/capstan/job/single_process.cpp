@@ -1,6 +1,5 @@
 #include "capstan/job/single_process.h"
 
-#include <limits>
 #include <thread>
 
 #include <fmt/format.h>
@@ -14,7 +13,6 @@ namespace capstan::job {
 namespace {
 
 constexpr auto kPollInterval = std::chrono::milliseconds(50);
-constexpr auto kUnknown = std::numeric_limits<double>::quiet_NaN();
 
 }  // namespace
 
@@ -43,17 +41,17 @@ TrainResult SingleProcess::run() {
   callbacks.on_step = [this](const auto& step) { stepped(step); };
   callbacks.on_update = [this](const auto& state) { updated(state); };
   callbacks.on_end = [this](const auto& state) { checkpoints_.ended(state, environment_.stop); };
-  callbacks.on_epoch = [this](std::uint64_t, std::span<const float>, models::Model& m) { epoch_ended(m); };
-  auto trained = training::train_single(
-      {network_options(config), config.batch_size, config.epochs, config.max_steps, config.seed,
-       config.optimizer.options(), config.optimizer.schedule(job_.budget.total), config.threads_per_loader(),
-       single_start(job_.resume, rule_), group_},
-      job_.task.dataset, callbacks);
+  callbacks.on_epoch = [this](std::uint64_t, std::span<const float>) { epoch_ended(); };
+  auto trained =
+      training::train_single({config.batch_size, config.epochs, config.max_steps, config.seed,
+                              config.optimizer.options(), config.optimizer.schedule(job_.budget.total),
+                              config.threads_per_loader(), single_start(job_.resume, rule_), group_},
+                             *job_.task.task, callbacks);
   if (const auto error = checkpoints_.error(); !error.empty())
     environment_.events.message("a checkpoint could not be written: " + error);
   evaluator_.finish();
-  if (const auto line = unreadable_images(*job_.task.dataset.train, "training"); !line.empty())
-    environment_.events.message(line);
+  for (const auto& line : job_.task.task->warnings(Split::kTrain))
+    environment_.events.message(as_warning(line));
   return result_of(trained);
 }
 
@@ -87,9 +85,9 @@ void SingleProcess::updated(const training::SingleState& state) {
     environment_.events.message(fmt::format("checkpoint at step {}", checkpoints_.newest()));
 }
 
-void SingleProcess::epoch_ended(models::Model& model) {
+void SingleProcess::epoch_ended() {
   try {
-    test_ = evaluate(model);
+    test_ = evaluate();
   } catch (const UserError& error) {
     test_.reset();
     environment_.events.message(
@@ -100,10 +98,8 @@ void SingleProcess::epoch_ended(models::Model& model) {
 }
 
 // Training waits for it. A new stop request cancels it.
-std::optional<training::Evaluation> SingleProcess::evaluate(models::Model& model) {
+std::optional<metrics::Evaluation> SingleProcess::evaluate() {
   std::atomic<bool> cancel = false;
-  const training::Evaluator evaluator(*job_.task.dataset.test,
-                                      {job_.config.threads_per_loader(), 0, &cancel});
   const auto requests = environment_.stop.requests();
   std::jthread watch([&](const std::stop_token& ending) {
     while (!ending.stop_requested()) {
@@ -111,7 +107,7 @@ std::optional<training::Evaluation> SingleProcess::evaluate(models::Model& model
       std::this_thread::sleep_for(kPollInterval);
     }
   });
-  const auto test = evaluator.evaluate(model);
+  const auto test = training::evaluate(*job_.task.task, {job_.config.threads_per_loader(), 0, &cancel});
   watch = {};
   if (!test) return {};
   const auto record = schedule_.record(status_.version, status_.seconds, *test);
@@ -140,25 +136,25 @@ TrainResult SingleProcess::result_of(training::SingleResult& trained) {
   if (job_.resume) result.resumed(job_.resume->manifest, samples);
   try {
     record_.write_weights(layout, trained.weights, job_.task.buffer_layout,
-                          models::copy_buffers_out(*trained.model));
+                          models::copy_buffers_out(job_.task.task->buffers()));
   } catch (const UserError& error) {
     result.weights_saved = false;
     result.problem = error.what();
   }
-  evaluate_last(result, *trained.model);
+  evaluate_last(result);
   return result;
 }
 
-void SingleProcess::evaluate_last(TrainResult& result, models::Model& model) {
+void SingleProcess::evaluate_last(TrainResult& result) {
   status_.version = {result.reached.steps};
   try {
-    if (loss_.samples > 0 || !test_) test_ = evaluate(model);
+    if (loss_.samples > 0 || !test_) test_ = evaluate();
     if (!test_) result.interrupted = true;
   } catch (const UserError& error) {
     test_.reset();
     result.problem = fmt::format("the last evaluation failed: {}", error.what());
   }
-  result.test = test_.value_or(training::Evaluation{kUnknown, kUnknown, kUnknown, 0});
+  result.test = test_.value_or(metrics::Evaluation::unknown(job_.task.task->metrics()));
 }
 
 }  // namespace capstan::job

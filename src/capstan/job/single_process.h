@@ -30,10 +30,10 @@ class SingleProcess {
  private:
   void stepped(const training::SingleStep& step);
   void updated(const training::SingleState& state);
-  void epoch_ended(models::Model& model);
-  std::optional<training::Evaluation> evaluate(models::Model& model);
+  void epoch_ended();
+  std::optional<metrics::Evaluation> evaluate();
   TrainResult result_of(training::SingleResult& trained);
-  void evaluate_last(TrainResult& result, models::Model& model);
+  void evaluate_last(TrainResult& result);
 
   // Loss of the current epoch, and of the previous one.
   struct EpochLoss {
@@ -53,7 +53,7 @@ class SingleProcess {
   std::atomic<bool> stop_ = false;
   wire::StatusReport status_;
   EpochLoss loss_;
-  std::optional<training::Evaluation> test_;  // of the last complete epoch
+  std::optional<metrics::Evaluation> test_;  // of the last complete epoch
 };
 
 }  // namespace capstan::job

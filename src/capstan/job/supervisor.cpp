@@ -276,8 +276,7 @@ void Supervisor::evaluate_last(TrainResult& result, client::Observer::Snapshot s
     result.test = *outcome->test;
     return;
   }
-  constexpr auto kUnknown = std::numeric_limits<double>::quiet_NaN();
-  result.test = {kUnknown, kUnknown, kUnknown, 0};
+  result.test = metrics::Evaluation::unknown(job_.metrics);
   if (outcome->error.empty())
     result.interrupted = true;
   else if (result.problem.empty())

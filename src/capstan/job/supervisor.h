@@ -24,6 +24,7 @@ struct SupervisedJob {
   config::JobConfig config;
   StepBudget budget;
   FlatLayout layout, buffer_layout;
+  std::vector<Metric> metrics;  // of evaluations
   std::uint64_t training_samples = 0;
   std::optional<checkpoint::Manifest> resume;
   bool starts_workers = true;  // false: the user starts them

@@ -6,39 +6,42 @@
 #include "capstan/job/dataset_options.h"
 #include "capstan/models/arena.h"
 #include "capstan/models/buffers.h"
+#include "capstan/training/classification.h"
+#include "capstan/training/network.h"
 
 namespace capstan::job {
 namespace {
 
 constexpr std::uint64_t kAnyBatch = 2;  // for evaluation, where it does not matter
 
-Task task_of(const config::JobConfig& config, data::Dataset dataset, const data::ImageShape& shape,
-             std::uint64_t batch) {
-  auto model = training::make_network(network_options(config), shape, batch);
-  auto layout = models::layout_of(*model);
-  auto buffer_layout = models::buffer_layout_of(*model);
-  return {std::move(dataset), std::move(model), std::move(layout), std::move(buffer_layout)};
-}
-
-}  // namespace
-
 training::NetworkOptions network_options(const config::JobConfig& config) {
   return {config.network, config.num_classes, config.init_seed.value_or(config.seed),
           config.resumes() ? std::filesystem::path() : config.weights};
 }
 
-Task make_task(const config::JobConfig& config) {
-  auto dataset = data::load(dataset_options(config));
-  const auto shape = dataset.train->shape();
-  return task_of(config, std::move(dataset), shape, config.batch_size);
+std::unique_ptr<Task> classification(const config::JobConfig& config, bool test_only) {
+  auto options = dataset_options(config);
+  options.test_only = test_only;
+  auto dataset = data::load(options);
+  auto model = training::make_network(network_options(config), dataset.test->shape(),
+                                      test_only ? kAnyBatch : config.batch_size);
+  return std::make_unique<training::Classification>(std::move(dataset), std::move(model));
 }
 
-Task make_test_task(const config::JobConfig& config) {
-  auto options = dataset_options(config);
-  options.test_only = true;
-  auto dataset = data::load(options);
-  const auto shape = dataset.test->shape();
-  return task_of(config, std::move(dataset), shape, kAnyBatch);
+PreparedTask prepared(std::unique_ptr<Task> task) {
+  auto layout = models::layout_of(task->parameters());
+  auto buffer_layout = models::buffer_layout_of(task->buffers());
+  return {std::move(task), std::move(layout), std::move(buffer_layout)};
+}
+
+}  // namespace
+
+PreparedTask make_task(const config::JobConfig& config) {
+  return prepared(classification(config, false));
+}
+
+PreparedTask make_test_task(const config::JobConfig& config) {
+  return prepared(classification(config, true));
 }
 
 void check_device(const std::string& device) {

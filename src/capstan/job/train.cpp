@@ -35,7 +35,8 @@ std::string options_of(const std::vector<std::string>& before, const std::vector
 }
 
 // A checkpoint of another network or another training set cannot be resumed.
-void check_resumed(const checkpoint::Found& found, const Task& task, const config::JobConfig& config) {
+void check_resumed(const checkpoint::Found& found, const PreparedTask& task,
+                   const config::JobConfig& config) {
   const auto& from = found.manifest;
   const auto folder = found.folder.string();
   if (const auto difference = task.layout.difference(FlatLayout(from.parameters)); !difference.empty())
@@ -48,7 +49,7 @@ void check_resumed(const checkpoint::Found& found, const Task& task, const confi
     throw UserError(fmt::format("{} has {}, but {} with these options has {}: see {}", folder,
                                 state_text(from.state), kind, state.empty() ? "none" : state_text(state),
                                 options_of(from.state, state, from.strategy != config.strategy)));
-  const auto samples = task.dataset.train->count();
+  const auto samples = task.training_samples();
   if (from.samples > 0 && (from.samples != samples || from.seed != config.seed))
     throw UserError(
         fmt::format("{} was trained on {} samples with seed {}; this run has {} samples and seed {}", folder,
@@ -111,21 +112,20 @@ PreparedJob prepare(config::JobConfig config, Environment environment) {
   const bool same_run =
       resumed ? std::filesystem::equivalent(config.train_dir, resumed->run, none)
               : config.resume == "auto" && !config.train_dir.empty() && !has_made_an_update(config.train_dir);
-  auto budget =
-      budget_steps(config, task.dataset.train->count(), resumed ? &resumed->from.manifest : nullptr);
+  auto budget = budget_steps(config, task.training_samples(), resumed ? &resumed->from.manifest : nullptr);
   (void)config.optimizer.schedule(budget.scheduled);  // rejects invalid schedules
   return {std::move(config), std::move(task),
           resumed ? std::optional(std::move(resumed->from)) : std::nullopt, std::move(budget), same_run};
 }
 
 DryRun dry_run(const PreparedJob& job) {
-  const auto& dataset = job.task.dataset;
   return {job.config,
           job.task.layout.parameters(),
-          dataset.train->count(),
-          dataset.test->count(),
+          job.task.training_samples(),
+          job.task.task->split(Split::kTest).samples,
           job.budget,
-          estimate(job.config, job.task.layout.bytes())};
+          estimate(job.config, job.task.layout.bytes()),
+          job.task.task->metrics()};
 }
 
 TrainResult train(PreparedJob job, const TrainOptions& options, Environment environment) {
@@ -140,10 +140,9 @@ TrainResult train(PreparedJob job, const TrainOptions& options, Environment envi
   training::configure_torch(static_cast<int>(config.has_servers() ? 1 : config.worker_threads()));
   auto record = open_record(job, toml, environment);
   auto result = run(job, options, environment, record);
-  if (const auto line = unreadable_images(*job.task.dataset.test, "test"); !line.empty())
-    environment.events.message(line);
-  if (result.test.samples > 0 && !std::isfinite(result.test.loss) && result.problem.empty())
-    result.problem = "the loss is not a finite number: training has diverged; a smaller --lr may help";
+  for (const auto& line : job.task.task->warnings(Split::kTest)) environment.events.message(as_warning(line));
+  if (result.test.samples > 0 && !result.test.is_finite() && result.problem.empty())
+    result.problem = "the test loss is not a finite number: training has diverged; a smaller --lr may help";
   record.result(result);
   if (!record.is_complete())
     environment.events.message(

@@ -3,10 +3,6 @@
 #include <fstream>
 #include <string_view>
 
-#include <fmt/format.h>
-
-#include "capstan/base/text.h"
-
 namespace capstan::job {
 namespace {
 
@@ -14,13 +10,6 @@ constexpr std::string_view kWarning = "warning: ";
 constexpr std::string_view kName = "capstan: ";
 
 }  // namespace
-
-std::string unreadable_images(const data::ImageSource& source, const char* kind) {
-  const auto unreadable = source.unreadable();
-  if (unreadable.images == 0) return {};
-  return as_warning(fmt::format("{} could not be read (replaced by others of the same class); first: {}",
-                                counted(unreadable.images, fmt::format("{} image", kind)), unreadable.first));
-}
 
 std::string as_warning(const std::string& line) {
   return std::string(kWarning) + line;

@@ -4,12 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "capstan/data/image_source.h"
-
 namespace capstan::job {
-
-// A line about unreadable images, empty if there are none; `kind` is "training" or "test".
-std::string unreadable_images(const data::ImageSource& source, const char* kind);
 
 // Marks a line as a warning, for warnings_in().
 std::string as_warning(const std::string& line);

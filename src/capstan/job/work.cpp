@@ -83,10 +83,10 @@ config::JobConfig fetch_configuration(const WorkOptions& options) {
 }
 
 std::unique_ptr<client::WorkerClient> join(const WorkOptions& options, const config::JobConfig& config,
-                                           const Task& task, std::span<const float> initial) {
+                                           const PreparedTask& task, std::span<const float> initial) {
   auto joined = client::WorkerClient::join(
       link_options(options), connector(options), task.layout, initial,
-      {task.buffer_layout, {task.dataset.train->count(), config.seed, config.batch_size}});
+      {task.buffer_layout, {task.training_samples(), config.seed, config.batch_size}});
   if (!joined) cannot_join(joined.status());
   return std::move(*joined);
 }
@@ -100,20 +100,19 @@ WorkResult work(const WorkOptions& options, Environment environment) {
   config.validate_model();
   const auto task = make_task(config);
   std::vector<float> flat(task.layout.size());
-  models::copy_parameters_out(*task.model, task.layout, flat);
+  models::copy_parameters_out(task.task->parameters(), task.layout, flat);
   const auto client = join(options, config, task, flat);
   const auto worked =
-      training::run_worker(*client, *task.model, task.layout, *task.dataset.train,
+      training::run_worker(*client, *task.task, task.layout,
                            {config.batch_size, config.epochs, config.seed, &stop.asked, &stop.training,
                             config.threads_per_loader(),
                             options.slow_down.value_or(options.rank ? config.slow_down(*options.rank) : 1)});
   if (!worked) throw Failure(kLost, worked.status().message());
-  if (const auto line = unreadable_images(*task.dataset.train, "training"); !line.empty())
-    environment.events.message(line);
+  for (const auto& line : task.task->warnings(Split::kTrain)) environment.events.message(as_warning(line));
   if (!options.save.empty()) {
-    models::copy_parameters_out(*task.model, task.layout, flat);
+    models::copy_parameters_out(task.task->parameters(), task.layout, flat);
     checkpoint::write_model(options.save, task.layout, flat, task.buffer_layout,
-                            models::copy_buffers_out(*task.model));
+                            models::copy_buffers_out(task.task->buffers()));
   }
   return {client->rank().value, *worked, stop.asked};
 }

@@ -21,9 +21,9 @@ std::vector<std::int64_t> arena_strides(const std::vector<std::int64_t>& dims) {
 
 }  // namespace
 
-FlatLayout layout_of(const Model& model) {
+FlatLayout layout_of(const NamedTensors& parameters) {
   std::vector<TensorShape> shapes;
-  for (const auto& p : model.parameters()) shapes.push_back({p.name, p.tensor.sizes().vec()});
+  for (const auto& p : parameters) shapes.push_back({p.name, p.tensor.sizes().vec()});
   return FlatLayout(std::move(shapes));
 }
 
@@ -32,25 +32,25 @@ at::Tensor tensor_in(const FlatLayout& layout, std::size_t tensor, float* flat) 
   return at::from_blob(flat + layout.offset(tensor), dims, arena_strides(dims), at::kFloat);
 }
 
-void bind_parameters(Model& model, const FlatLayout& layout, const float* weights) {
-  CAPSTAN_CHECK(layout_of(model).difference(layout).empty(), "the layout is that of the model");
-  for (std::size_t i = 0; i < model.parameters().size(); ++i) {
+void bind_parameters(const NamedTensors& parameters, const FlatLayout& layout, const float* weights) {
+  CAPSTAN_CHECK(layout_of(parameters).difference(layout).empty(), "the layout is that of the model");
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
     // libtorch has no read-only tensors; forward and backward only read parameters.
-    model.parameters()[i].tensor.set_data(tensor_in(layout, i, const_cast<float*>(weights)));
+    parameters[i].tensor.set_data(tensor_in(layout, i, const_cast<float*>(weights)));
   }
 }
 
-void unbind_parameters(Model& model) {
-  for (const auto& p : model.parameters()) p.tensor.set_data(p.tensor.detach().clone());
+void unbind_parameters(const NamedTensors& parameters) {
+  for (const auto& p : parameters) p.tensor.set_data(p.tensor.detach().clone());
 }
 
-void copy_parameters_out(const Model& model, const FlatLayout& layout, std::span<float> flat) {
-  CAPSTAN_CHECK(layout_of(model).difference(layout).empty(), "the layout is that of the model");
+void copy_parameters_out(const NamedTensors& parameters, const FlatLayout& layout, std::span<float> flat) {
+  CAPSTAN_CHECK(layout_of(parameters).difference(layout).empty(), "the layout is that of the model");
   CAPSTAN_CHECK(flat.size() == layout.size(), "the array has the layout's size");
   at::NoGradGuard no_grad;
   std::fill(flat.begin(), flat.end(), 0.0f);
-  for (std::size_t i = 0; i < model.parameters().size(); ++i) {
-    tensor_in(layout, i, flat.data()).copy_(model.parameters()[i].tensor);
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    tensor_in(layout, i, flat.data()).copy_(parameters[i].tensor);
   }
 }
 

@@ -14,28 +14,27 @@ at::Tensor view(const FlatLayout& layout, std::size_t tensor, float* flat) {
 
 }  // namespace
 
-FlatLayout buffer_layout_of(const Model& model) {
+FlatLayout buffer_layout_of(const NamedTensors& buffers) {
   std::vector<TensorShape> shapes;
-  for (const auto& b : model.buffers()) shapes.push_back({b.name, b.tensor.sizes().vec()});
+  for (const auto& b : buffers) shapes.push_back({b.name, b.tensor.sizes().vec()});
   return FlatLayout(std::move(shapes));
 }
 
-std::vector<float> copy_buffers_out(const Model& model) {
+std::vector<float> copy_buffers_out(const NamedTensors& buffers) {
   const at::NoGradGuard no_grad;
-  const auto layout = buffer_layout_of(model);
+  const auto layout = buffer_layout_of(buffers);
   std::vector<float> flat(layout.size());
-  for (std::size_t i = 0; i < model.buffers().size(); ++i)
-    view(layout, i, flat.data()).copy_(model.buffers()[i].tensor);
+  for (std::size_t i = 0; i < buffers.size(); ++i) view(layout, i, flat.data()).copy_(buffers[i].tensor);
   return flat;
 }
 
-void copy_buffers_in(Model& model, std::span<const float> flat) {
+void copy_buffers_in(const NamedTensors& buffers, std::span<const float> flat) {
   if (flat.empty()) return;
   const at::NoGradGuard no_grad;
-  const auto layout = buffer_layout_of(model);
+  const auto layout = buffer_layout_of(buffers);
   CAPSTAN_CHECK(flat.size() == layout.size(), "the array has the size of the model's buffers");
-  for (std::size_t i = 0; i < model.buffers().size(); ++i)
-    model.buffers()[i].tensor.copy_(view(layout, i, const_cast<float*>(flat.data())));
+  for (std::size_t i = 0; i < buffers.size(); ++i)
+    buffers[i].tensor.copy_(view(layout, i, const_cast<float*>(flat.data())));
 }
 
 }  // namespace capstan::models

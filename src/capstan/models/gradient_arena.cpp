@@ -9,20 +9,20 @@
 
 namespace capstan::models {
 
-GradientArena::GradientArena(Model& model, const FlatLayout& layout, std::span<float> gradients)
-    : model_(model), layout_(layout), in_place_(layout.tensors().size()) {
-  CAPSTAN_CHECK(layout_of(model).difference(layout).empty(), "the layout is that of the model");
+GradientArena::GradientArena(NamedTensors parameters, const FlatLayout& layout, std::span<float> gradients)
+    : parameters_(std::move(parameters)), layout_(layout), in_place_(layout.tensors().size()) {
+  CAPSTAN_CHECK(layout_of(parameters_).difference(layout).empty(), "the layout is that of the model");
   redirect(gradients);
-  for (std::size_t i = 0; i < model_.parameters().size(); ++i) {
-    hooks_.push_back(model_.parameters()[i].tensor.register_hook(
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    hooks_.push_back(parameters_[i].tensor.register_hook(
         [this, i](const at::Tensor& gradient) { return take(i, gradient); }));
   }
 }
 
 GradientArena::~GradientArena() {
   for (std::size_t i = 0; i < hooks_.size(); ++i) {
-    model_.parameters()[i].tensor.remove_hook(hooks_[i]);
-    model_.parameters()[i].tensor.mutable_grad().reset();
+    parameters_[i].tensor.remove_hook(hooks_[i]);
+    parameters_[i].tensor.mutable_grad().reset();
   }
 }
 
@@ -38,12 +38,12 @@ void GradientArena::redirect(std::span<float> gradients) {
 
 void GradientArena::begin() {
   std::fill(in_place_.begin(), in_place_.end(), false);
-  for (const auto& p : model_.parameters()) p.tensor.mutable_grad().reset();
+  for (const auto& p : parameters_) p.tensor.mutable_grad().reset();
 }
 
 void GradientArena::finish() {
   for (std::size_t i = 0; i < in_place_.size(); ++i) {
-    model_.parameters()[i].tensor.mutable_grad().reset();
+    parameters_[i].tensor.mutable_grad().reset();
     if (in_place_[i]) continue;
     const auto range = layout_.range(i);
     std::fill(gradients_.begin() + range.begin, gradients_.begin() + range.end, 0.0f);

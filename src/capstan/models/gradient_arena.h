@@ -6,18 +6,18 @@
 #include <vector>
 
 #include "capstan/base/flat_layout.h"
-#include "capstan/models/model.h"
+#include "capstan/torch/named_tensor.h"
 
 namespace capstan::models {
 
 // Copies each gradient to its offset in one flat array (arena.h) while the backward pass still runs. From
-// construction to destruction the model's gradients belong to the arena: nothing accumulates. Model and array
+// construction to destruction the parameters' gradients belong to the arena: nothing accumulates. The array
 // must outlive the arena. Not thread-safe; on_ready is called by the thread that runs the backward pass, and
 // must not throw.
 class GradientArena {
  public:
   // `gradients` has layout.size() elements; its gaps are set to zero once and never written again.
-  GradientArena(Model& model, const FlatLayout& layout, std::span<float> gradients);
+  GradientArena(NamedTensors parameters, const FlatLayout& layout, std::span<float> gradients);
   GradientArena(const GradientArena&) = delete;
   GradientArena& operator=(const GradientArena&) = delete;
   ~GradientArena();
@@ -39,7 +39,7 @@ class GradientArena {
  private:
   at::Tensor take(std::size_t tensor, const at::Tensor& gradient);
 
-  Model& model_;
+  const NamedTensors parameters_;  // handles
   const FlatLayout layout_;
   std::span<float> gradients_;
   std::function<void(std::size_t)> ready_;

@@ -5,12 +5,9 @@
 
 #include <ATen/core/Tensor.h>
 
-namespace capstan::models {
+#include "capstan/torch/named_tensor.h"
 
-struct NamedTensor {
-  std::string name;
-  at::Tensor tensor;
-};
+namespace capstan::models {
 
 // A network with its parameters and buffers. Not thread-safe.
 class Model {
@@ -26,8 +23,8 @@ class Model {
 
   // In the order in which the network registers them. The handles are the network's own tensors, not copies.
   // Buffers are 32-bit floats, except num_batches_tracked, a 64-bit integer.
-  virtual const std::vector<NamedTensor>& parameters() const = 0;
-  virtual const std::vector<NamedTensor>& buffers() const = 0;
+  virtual const NamedTensors& parameters() const = 0;
+  virtual const NamedTensors& buffers() const = 0;
 
   // Training mode (as after construction) or evaluation mode.
   virtual void train(bool on) = 0;

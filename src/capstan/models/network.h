@@ -28,8 +28,8 @@ class Network : public Model {
   Network(const Network&) = delete;
   Network& operator=(const Network&) = delete;
 
-  const std::vector<NamedTensor>& parameters() const final { return parameters_; }
-  const std::vector<NamedTensor>& buffers() const final { return buffers_; }
+  const NamedTensors& parameters() const final { return parameters_; }
+  const NamedTensors& buffers() const final { return buffers_; }
   void train(bool on) final { training_ = on; }
 
  protected:
@@ -50,8 +50,8 @@ class Network : public Model {
   at::Tensor buffer(const std::string& name, at::Tensor values);
   at::Tensor bias(const std::string& name, std::int64_t out, std::int64_t inputs, const Initializer& start);
 
-  std::vector<NamedTensor> parameters_;
-  std::vector<NamedTensor> buffers_;
+  NamedTensors parameters_;
+  NamedTensors buffers_;
   bool training_ = true;
 };
 

@@ -7,6 +7,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "capstan/metrics/evaluation.h"
+
 namespace capstan::report {
 namespace {
 
@@ -27,7 +29,7 @@ std::vector<std::string> cells(const Comparison& c, const Run& run) {
   out.push_back(fmt::format("{:.1f}", run.seconds));
   out.push_back(fmt::format("{:.0f}", run.samples_per_second));
   out.push_back(or_none(speedup(c, run), 2, ""));
-  out.push_back(fmt::format("{:.2f} %", 100 * run.test_accuracy));
+  out.push_back(run.values.empty() ? kNone : metrics::value_text(c.metrics.front(), run.values.front()));
   out.push_back(or_none(seconds_to_target(c, run), 1, " s"));
   out.push_back(run.strategy == "single" ? kNone
                                          : fmt::format("{:.2f} / {}", run.staleness_mean, run.staleness_max));
@@ -59,9 +61,10 @@ std::optional<double> speedup(const Comparison& comparison, const Run& run) {
 }
 
 std::optional<double> seconds_to_target(const Comparison& comparison, const Run& run) {
-  if (!comparison.target_accuracy) return {};
+  if (!comparison.target) return {};
   for (const auto& point : run.points)
-    if (point.accuracy >= *comparison.target_accuracy) return point.seconds;
+    if (!metrics::is_better(comparison.metrics.front(), *comparison.target, point.values.front()))
+      return point.seconds;
   return {};
 }
 
@@ -91,18 +94,19 @@ Settings common_settings(const Comparison& comparison) {
   return out;
 }
 
-std::vector<Point> read_points(const std::filesystem::path& metrics) {
+std::vector<Point> read_points(const std::filesystem::path& file, const std::vector<Metric>& metrics) {
   std::vector<Point> out;
-  std::ifstream in(metrics);
+  std::ifstream in(file);
   for (std::string line; std::getline(in, line);) {
     const auto json = nlohmann::json::parse(line, nullptr, false);
     if (!json.is_object() || json.value("kind", "") != "evaluation") continue;
-    const auto number = [&](const char* key) {
+    const auto number = [&](const std::string& key) {
       const auto found = json.find(key);  // NaN is written as null
-      if (found == json.end()) return 0.0;
-      return found->is_number() ? found->get<double>() : std::numeric_limits<double>::quiet_NaN();
+      return found != json.end() && found->is_number() ? found->get<double>()
+                                                       : std::numeric_limits<double>::quiet_NaN();
     };
-    out.push_back({number("seconds"), number("samples"), number("test_accuracy"), number("test_loss")});
+    auto& point = out.emplace_back(Point{number("seconds"), number("samples"), {}});
+    for (const auto& metric : metrics) point.values.push_back(number(metrics::key_of(metric)));
   }
   return out;
 }
@@ -122,29 +126,36 @@ Settings read_settings(const std::filesystem::path& config) {
   return out;
 }
 
+Metric metric_of(const Comparison& comparison) {
+  return comparison.metrics.empty() ? Metric{"result"} : comparison.metrics.front();
+}
+
 Table table(const Comparison& comparison) {
   Table out;
-  const auto to_target = comparison.target_accuracy
-                             ? fmt::format("to {:g} %", 100 * *comparison.target_accuracy)
-                             : std::string("to target");
-  out.head = {"strategy", "seconds", "samples/s", "speed-up", "accuracy", to_target, "stale avg/max"};
+  const auto metric = metric_of(comparison);
+  const auto to_target = !comparison.target ? std::string("to target")
+                         : metric.percent   ? fmt::format("to {:g} %", 100 * *comparison.target)
+                                            : fmt::format("to {:g}", *comparison.target);
+  out.head = {"strategy", "seconds", "samples/s", "speed-up", metric.name, to_target, "stale avg/max"};
   for (const auto& run : comparison.runs)
     out.rows.push_back({cells(comparison, run), run.has_result ? "" : run.problem});
   return out;
 }
 
 std::string text(const Table& table) {
-  constexpr std::size_t kColumns = 80, kName = 18;
+  constexpr std::size_t kColumns = 80, kNameAndMetric = 27, kMetricAtLeast = 9, kMetricAtMost = 16;
+  const auto metric = std::clamp(width(table.head[4]), kMetricAtLeast, kMetricAtMost);
+  const auto name = kNameAndMetric - metric;
   const auto line = [&](const std::vector<std::string>& cells) {
-    return fmt::format("{:<{}} {:>8} {:>9} {:>8} {:>9} {:>9} {:>13}\n", cut(cells[0], kName), kName, cells[1],
-                       cells[2], cells[3], cells[4], cells[5], cells[6]);
+    return fmt::format("{:<{}} {:>8} {:>9} {:>8} {:>{}} {:>9} {:>13}\n", cut(cells[0], name), name, cells[1],
+                       cells[2], cells[3], cut(cells[4], metric), metric, cells[5], cells[6]);
   };
   auto out = line(table.head);
   for (const auto& row : table.rows) {
     if (row.cells.size() > 1) {
       out += line(row.cells);
     } else {
-      out += cut(fmt::format("{:<{}} {}", cut(row.cells[0], kName), kName, row.problem), kColumns) + "\n";
+      out += cut(fmt::format("{:<{}} {}", cut(row.cells[0], name), name, row.problem), kColumns) + "\n";
     }
   }
   return out;

@@ -9,16 +9,17 @@ namespace capstan::report {
 namespace {
 
 constexpr const char* kScript = R"(const seconds = v => v.toLocaleString('en', {maximumFractionDigits: 2});
+const shown = v => v === null ? null : data.percent ? 100 * v : v;
 const whole = v => v.toLocaleString('en', {maximumFractionDigits: 0});
 
 function plot(id, axis, name, show) {
   const all = data.runs.flatMap(run => run.points.map(p => p[axis]));
   const sets = data.runs.map(run => ({
-    label: run.strategy, data: run.points.map(p => ({x: p[axis], y: 100 * p.accuracy})),
+    label: run.strategy, data: run.points.map(p => ({x: p[axis], y: shown(p.value)})),
     borderColor: run.colour, backgroundColor: run.colour, borderWidth: 2, pointRadius: 3, pointHoverRadius: 6,
   }));
   if (data.target !== null && all.length > 0)
-    sets.push({label: 'target', data: [{x: 0, y: 100 * data.target}, {x: Math.max(...all), y: 100 * data.target}],
+    sets.push({label: 'target', data: [{x: 0, y: shown(data.target)}, {x: Math.max(...all), y: shown(data.target)}],
                borderColor: '#8a94a3', backgroundColor: '#8a94a3', borderWidth: 1.5, borderDash: [6, 5],
                pointRadius: 0, pointHoverRadius: 0});
   const scale = title => ({title: {display: true, text: title}, ticks: {}, grid: {}});
@@ -28,11 +29,13 @@ function plot(id, axis, name, show) {
       animation: false, responsive: true, maintainAspectRatio: false, parsing: false,
       interaction: {mode: 'nearest', intersect: false},
       scales: {x: {type: 'linear', min: 0, ...scale(name)},
-               y: {type: 'linear', suggestedMax: 100, ...scale('test accuracy, %')}},
+               y: {type: 'linear', ...(data.percent ? {suggestedMax: 100} : {}),
+                   ...scale('test ' + data.metric + (data.percent ? ', %' : ''))}},
       plugins: {legend: {labels: {usePointStyle: true, boxWidth: 8, boxHeight: 8}},
                 tooltip: {callbacks: {title: items => items.length ? show(items[0].parsed.x) + ' ' + name : '',
                                       label: item => ' ' + item.dataset.label + ': ' +
-                                                     item.parsed.y.toFixed(2) + ' %'}}},
+                                                     (data.percent ? item.parsed.y.toFixed(2) + ' %'
+                                                                   : item.parsed.y.toFixed(4))}}},
     },
   }));
 }
@@ -48,12 +51,13 @@ Json data_of(const Comparison& comparison) {
     if (run.points.empty()) continue;
     auto points = Json::array();
     for (const auto& p : run.points)
-      points.push_back({{"seconds", p.seconds}, {"samples", p.samples}, {"accuracy", p.accuracy}});
+      points.push_back({{"seconds", p.seconds}, {"samples", p.samples}, {"value", p.values.front()}});
     runs.push_back({{"strategy", run.strategy}, {"colour", colour(i)}, {"points", points}});
   }
   Json target;
-  if (comparison.target_accuracy) target = *comparison.target_accuracy;
-  return {{"target", target}, {"runs", runs}};
+  if (comparison.target) target = *comparison.target;
+  const auto metric = metric_of(comparison);
+  return {{"metric", metric.name}, {"percent", metric.percent}, {"target", target}, {"runs", runs}};
 }
 
 std::string table_element(const Table& table) {
@@ -91,11 +95,13 @@ std::string page(const Comparison& comparison) {
   auto out = html_begin(title);
   out += fmt::format("<p>The same job, seed and samples under each strategy. {}</p>\n",
                      escaped(comparison.when));
-  out += R"(<div class="plots">
-<section class="panel"><h2>Test accuracy over time</h2><div class="plot"><canvas id="over-time"></canvas></div></section>
-<section class="panel"><h2>Test accuracy over samples</h2><div class="plot"><canvas id="over-samples"></canvas></div></section>
+  out += fmt::format(
+      R"(<div class="plots">
+<section class="panel"><h2>Test {0} over time</h2><div class="plot"><canvas id="over-time"></canvas></div></section>
+<section class="panel"><h2>Test {0} over samples</h2><div class="plot"><canvas id="over-samples"></canvas></div></section>
 </div>
-)";
+)",
+      escaped(metric_of(comparison).name));
   out += table_element(table(comparison));
   out += "<div class=\"facts\">\n";
   out += list_element("The job", settings);

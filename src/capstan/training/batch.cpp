@@ -14,9 +14,11 @@ Batch gather(const data::ImageSource& source, std::span<const std::uint32_t> ind
   const auto& s = source.shape();
   const auto count = static_cast<std::int64_t>(indices.size());
   Batch batch{at::empty_strided({count, s.channels, s.height, s.width}, channels_last_strides(s), at::kFloat),
-              at::empty({count}, at::kLong)};
-  auto* image = batch.images.data_ptr<float>();
-  auto* label = batch.labels.data_ptr<std::int64_t>();
+              at::empty({count}, at::kLong),
+              {},
+              indices.size()};
+  auto* image = batch.input.data_ptr<float>();
+  auto* label = batch.target.data_ptr<std::int64_t>();
   for (const auto i : indices) {
     CAPSTAN_CHECK(i < source.count(), "the source has this sample");
     source.render(i, epoch, image);

@@ -5,12 +5,10 @@
 #include <ATen/ops/from_blob.h>
 
 #include "capstan/base/check.h"
-#include "capstan/base/time.h"
 
 namespace capstan::training {
 
-Loader::Loader(const data::ImageSource& source, unsigned threads, data::BatchSequence sequence)
-    : source_(source) {
+Loader::Loader(const data::ImageSource& source, unsigned threads, BatchSequence sequence) : source_(source) {
   if (threads == 0 || source.is_immediate()) {
     sequence_ = std::move(sequence);
   } else {
@@ -19,13 +17,6 @@ Loader::Loader(const data::ImageSource& source, unsigned threads, data::BatchSeq
 }
 
 Batch Loader::next() {
-  const auto start = SteadyClock::now();
-  auto batch = take();
-  wait_seconds_ = seconds(SteadyClock::now() - start);
-  return batch;
-}
-
-Batch Loader::take() {
   if (!prefetcher_) {
     const auto request = sequence_();
     CAPSTAN_CHECK(request, "the sequence has another batch");
@@ -37,15 +28,9 @@ Batch Loader::take() {
   const auto count = static_cast<std::int64_t>(rendered->labels.size());
   return {at::from_blob(rendered->images.data(), {count, s.channels, s.height, s.width},
                         channels_last_strides(s), at::kFloat),
-          at::from_blob(const_cast<std::int64_t*>(rendered->labels.data()), {count}, at::kLong)};
-}
-
-data::BatchSequence batches_of(data::Sampler& sampler, std::uint64_t first, std::uint64_t end) {
-  return [&sampler, step = first, end]() mutable -> std::optional<data::BatchRequest> {
-    if (step >= end) return {};
-    const auto place = sampler.place(step++);
-    return data::BatchRequest{place.epoch, sampler.batch(place.epoch, place.step)};
-  };
+          at::from_blob(const_cast<std::int64_t*>(rendered->labels.data()), {count}, at::kLong),
+          {},
+          rendered->labels.size()};
 }
 
 }  // namespace capstan::training

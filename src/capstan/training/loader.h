@@ -2,7 +2,6 @@
 
 #include <optional>
 
-#include "capstan/data/partition.h"
 #include "capstan/data/prefetcher.h"
 #include "capstan/training/batch.h"
 
@@ -14,25 +13,16 @@ namespace capstan::training {
 class Loader {
  public:
   // `source` must outlive the loader. With 0 threads everything is rendered on demand.
-  Loader(const data::ImageSource& source, unsigned threads, data::BatchSequence sequence);
+  Loader(const data::ImageSource& source, unsigned threads, BatchSequence sequence);
 
   // The next batch of the sequence, which must have one. Its tensors may be views of memory that the next
   // call reuses. Throws UserError for an image that cannot be read.
   Batch next();
-  // How long the last next() took.
-  double wait_seconds() const { return wait_seconds_; }
 
  private:
-  Batch take();
-
   const data::ImageSource& source_;
-  data::BatchSequence sequence_;  // without a prefetcher
+  BatchSequence sequence_;  // without a prefetcher
   std::optional<data::Prefetcher> prefetcher_;
-  double wait_seconds_ = 0;
 };
-
-// A sampler's batches from step `first` (counted over all epochs) to `end`. `sampler` must outlive the
-// sequence.
-data::BatchSequence batches_of(data::Sampler& sampler, std::uint64_t first, std::uint64_t end);
 
 }  // namespace capstan::training

@@ -9,26 +9,26 @@
 
 namespace capstan::training {
 
-LocalTrainer::LocalTrainer(models::Model& model, const FlatLayout& layout, std::span<const float> weights,
+LocalTrainer::LocalTrainer(Task& task, const FlatLayout& layout, std::span<const float> weights,
                            const optimizer::Options& options, const optimizer::Schedule& schedule)
-    : model_(model),
+    : task_(task),
       weights_(layout.size()),
       gradients_(layout.size()),
       schedule_(schedule),
       optimizer_(options, {}),
       shard_(weights_, optimizer_),
-      arena_(model, layout, gradients_) {
+      arena_(task.parameters(), layout, gradients_) {
   move_to(weights, 1);
-  models::bind_parameters(model, layout, weights_.data());
+  models::bind_parameters(task.parameters(), layout, weights_.data());
 }
 
 LocalTrainer::~LocalTrainer() {
-  models::unbind_parameters(model_);
+  models::unbind_parameters(task_.parameters());
 }
 
 // The optimizer counts the steps of its state, the schedule those of the worker.
 StepResult LocalTrainer::step(const Batch& batch, std::uint64_t number) {
-  auto result = compute_gradients(model_, arena_, batch);
+  auto result = compute_gradients(task_, 0, arena_, batch);
   const optimizer::Contribution whole[] = {{gradients_.data(), 1.0f}};
   const UpdateRule rule{.rate = schedule_.factor(number)};
   const auto begin = SteadyClock::now();

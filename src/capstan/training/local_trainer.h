@@ -6,7 +6,6 @@
 
 #include "capstan/base/flat_layout.h"
 #include "capstan/models/gradient_arena.h"
-#include "capstan/models/model.h"
 #include "capstan/optimizer/optimizer.h"
 #include "capstan/store/dense_shard.h"
 #include "capstan/store/zeroed_array.h"
@@ -15,12 +14,12 @@
 
 namespace capstan::training {
 
-// A worker's own weights and the optimizer of its local steps. The model's parameters are views of these
+// A worker's own weights and the optimizer of its local steps. The task's parameters are views of these
 // weights during the trainer's lifetime. Use from one thread.
 class LocalTrainer {
  public:
   // Begins with the servers' weights. The learning rate follows `schedule` over the worker's steps.
-  LocalTrainer(models::Model& model, const FlatLayout& layout, std::span<const float> weights,
+  LocalTrainer(Task& task, const FlatLayout& layout, std::span<const float> weights,
                const optimizer::Options& options, const optimizer::Schedule& schedule);
   ~LocalTrainer();
 
@@ -36,7 +35,7 @@ class LocalTrainer {
   std::span<const float> weights() const { return weights_; }
 
  private:
-  models::Model& model_;
+  Task& task_;
   store::ZeroedArray weights_, gradients_;
   const optimizer::Schedule schedule_;
   const optimizer::Optimizer optimizer_;

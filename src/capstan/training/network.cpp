@@ -20,7 +20,7 @@ std::unique_ptr<models::Model> make_network(const NetworkOptions& options, const
       models::make(options.name, {shape.channels, shape.height, shape.width, classes, options.init_seed});
   layouts::check_batch(layouts::find_network(options.name), {shape.channels, shape.height, shape.width},
                        batch);
-  if (!options.weights.empty()) load_state_dict(*model, options.weights);
+  if (!options.weights.empty()) load_state_dict(model->parameters(), model->buffers(), options.weights);
   return model;
 }
 

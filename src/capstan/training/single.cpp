@@ -10,7 +10,7 @@
 #include "capstan/models/buffers.h"
 #include "capstan/models/gradient_arena.h"
 #include "capstan/store/dense_shard.h"
-#include "capstan/training/loader.h"
+#include "capstan/training/batches.h"
 #include "capstan/training/step.h"
 
 namespace capstan::training {
@@ -36,14 +36,14 @@ class Shares {
   std::span<float> gradients() { return all().first(gradients_); }
   // The parts of the step of all processes.
   std::span<const StepPart> parts() const { return parts_; }
-  // Returns the factor for the summed gradients. Afterwards the model has the mean of the buffers, and `stop`
+  // Returns the factor for the summed gradients. Afterwards the task has the mean of the buffers, and `stop`
   // is set if any process set it.
-  float add_up(const StepPart& own, models::Model& model, bool& stop) {
+  float add_up(const StepPart& own, Task& task, bool& stop) {
     parts_[group_.rank] = own;
     if (!group_.sum) return 1;
     at::from_blob(flat_.data(), {static_cast<std::int64_t>(gradients_)}, at::kFloat).mul_(own.samples);
     const auto buffers = all().subspan(gradients_, buffers_);
-    std::ranges::copy(models::copy_buffers_out(model), buffers.begin());
+    std::ranges::copy(models::copy_buffers_out(task.buffers()), buffers.begin());
     auto& stops = all()[gradients_ + buffers_];
     stops = stop ? 1 : 0;
     const auto numbers = all().last(group_.workers * kNumbers);
@@ -52,7 +52,7 @@ class Shares {
     std::ranges::copy(mine, numbers.begin() + group_.rank * kNumbers);
     group_.sum(all());
     for (auto& b : buffers) b /= static_cast<float>(group_.workers);
-    models::copy_buffers_in(model, buffers);
+    models::copy_buffers_in(task.buffers(), buffers);
     stop = stops > 0;
     float samples = 0;
     for (std::uint32_t i = 0; i < group_.workers; ++i) {
@@ -75,29 +75,26 @@ class Shares {
 
 }  // namespace
 
-SingleResult train_single(const SingleOptions& options, const data::Dataset& dataset,
-                          const SingleCallbacks& callbacks) {
-  auto made = make_network(options.network, dataset.train->shape(), options.batch_size);
-  const auto layout = models::layout_of(*made);
-  SingleResult result{layout, store::ZeroedArray(layout.size()), std::move(made)};
-  auto* const model = result.model.get();
-  models::copy_parameters_out(*model, layout, result.weights);
-  models::bind_parameters(*model, layout, result.weights.data());
-  Shares shares(options.group, layout.size(), models::buffer_layout_of(*model).size());
-  models::GradientArena arena(*model, layout, shares.gradients());
+SingleResult train_single(const SingleOptions& options, Task& task, const SingleCallbacks& callbacks) {
+  const auto layout = models::layout_of(task.parameters());
+  SingleResult result{layout, store::ZeroedArray(layout.size())};
+  models::copy_parameters_out(task.parameters(), layout, result.weights);
+  models::bind_parameters(task.parameters(), layout, result.weights.data());
+  Shares shares(options.group, layout.size(), models::buffer_layout_of(task.buffers()).size());
+  models::GradientArena arena(task.parameters(), layout, shares.gradients());
   const optimizer::Optimizer rule(options.optimizer, options.schedule);
   store::DenseShard shard(result.weights, rule);
   const auto first = options.start.value_or(SingleStart{});
   if (first.load) first.load(result.weights, shard.mutable_state());
-  models::copy_buffers_in(*model, first.buffers);
+  models::copy_buffers_in(task.buffers(), first.buffers);
   result.steps = first.version.value;
-  data::Sampler sampler({dataset.train->count(), options.group.workers, options.batch_size},
-                        options.group.rank, options.seed, first.segments);
-  Loader loader(*dataset.train, options.loader_threads,
-                batches_of(sampler, 0, sampler.total_steps(options.epochs)));
+  const auto train = task.split(Split::kTrain);
+  data::Sampler sampler({train.samples, options.group.workers, options.batch_size}, options.group.rank,
+                        options.seed, first.segments, train.order);
+  Batches batches(task, sampler, 0, sampler.total_steps(options.epochs), options.loader_threads);
 
   const auto state = [&]() -> SingleState {
-    return {{result.steps}, result.steps - first.version.value, result.samples, shard, *model};
+    return {{result.steps}, result.steps - first.version.value, result.samples, shard};
   };
   const auto wants_to_stop = [&] {
     return callbacks.stop && callbacks.stop->load(std::memory_order_relaxed);
@@ -116,13 +113,13 @@ SingleResult train_single(const SingleOptions& options, const data::Dataset& dat
       if (ended) break;
       const auto step_start = SteadyClock::now();
       seed_step(options.seed, WorkerId{options.group.rank}, {result.steps});
-      const auto own = slowed(compute_gradients(*model, arena, loader.next()), options.group.slow_down);
+      const auto own = slowed(compute_gradients(task, 0, arena, batches.next()), options.group.slow_down);
       const auto computed = SteadyClock::now();
       bool stop = wants_to_stop();  // all processes of a group stop after the same step
       const auto factor = shares.add_up(
           {static_cast<float>(own.samples), static_cast<float>(own.loss), static_cast<float>(own.seconds),
-           static_cast<float>(waited), static_cast<float>(loader.wait_seconds())},
-          *model, stop);
+           static_cast<float>(waited), static_cast<float>(batches.wait_seconds())},
+          task, stop);
       if (options.group.sum) result.stopped = stop;
       // Before the first step of an epoch the others wait for the evaluating process; that is not training
       // time.
@@ -142,8 +139,7 @@ SingleResult train_single(const SingleOptions& options, const data::Dataset& dat
       step.seconds = seconds(now - step_start);
       if (callbacks.on_step) callbacks.on_step(step);
     }
-    if (callbacks.on_epoch && !ended && sampler.steps(epoch) > 0)
-      callbacks.on_epoch(epoch, result.weights, *model);
+    if (callbacks.on_epoch && !ended && sampler.steps(epoch) > 0) callbacks.on_epoch(epoch, result.weights);
   }
   if (callbacks.on_end) callbacks.on_end(state());
   return result;

@@ -10,12 +10,10 @@
 
 #include "capstan/base/data_segment.h"
 #include "capstan/base/flat_layout.h"
-#include "capstan/data/dataset.h"
-#include "capstan/models/model.h"
 #include "capstan/optimizer/optimizer.h"
 #include "capstan/store/dense_shard.h"
 #include "capstan/store/zeroed_array.h"
-#include "capstan/training/network.h"
+#include "capstan/torch/task.h"
 
 namespace capstan::training {
 
@@ -37,14 +35,13 @@ struct GroupMember {
 };
 
 struct SingleOptions {
-  NetworkOptions network;
   std::uint64_t batch_size = 64;
   std::uint64_t epochs = 15;
   std::uint64_t max_steps = 0;  // 0: no limit
   std::uint64_t seed = 1;       // of the order of the samples
   optimizer::Options optimizer;
   optimizer::Schedule schedule;
-  unsigned loader_threads = 1;  // for images that are not in memory
+  unsigned loader_threads = 1;  // that prepare batches
   std::optional<SingleStart> start = {};
   GroupMember group = {};
 };
@@ -55,7 +52,6 @@ struct SingleState {
   std::uint64_t steps = 0;    // since its start
   std::uint64_t samples = 0;  // since its start
   const store::DenseShard& shard;
-  models::Model& model;
 };
 
 // One process's part of a step.
@@ -79,8 +75,8 @@ struct SingleStep {
 // All may be empty. Called on the training thread.
 struct SingleCallbacks {
   std::function<void(const SingleStep&)> on_step;
-  // After each whole epoch; the model is bound to the weights.
-  std::function<void(std::uint64_t epoch, std::span<const float> weights, models::Model& model)> on_epoch;
+  // After each whole epoch; the task is bound to the weights.
+  std::function<void(std::uint64_t epoch, std::span<const float> weights)> on_epoch;
   std::function<void(const SingleState&)> on_update;
   std::function<void(const SingleState&)> on_end;
   const std::atomic<bool>* stop = nullptr;  // checked before each step
@@ -88,8 +84,7 @@ struct SingleCallbacks {
 
 struct SingleResult {
   FlatLayout layout;
-  store::ZeroedArray weights;            // in the arena's order
-  std::unique_ptr<models::Model> model;  // its parameters are views of `weights`
+  store::ZeroedArray weights;  // in the arena's order; the task's parameters are views of it
   std::uint64_t steps = 0;
   std::uint64_t samples = 0;
   double seconds = 0;
@@ -99,8 +94,7 @@ struct SingleResult {
 // Trains in this process without a server: the reference for speed-up and correctness. With a group, the
 // processes sum their gradients, and each has its own optimizer. The samples, their order and the updates are
 // those of a sync job with the same global batch. The same options and number of threads give bitwise
-// identical results. Throws UserError for a network that is unknown or does not fit the dataset.
-SingleResult train_single(const SingleOptions& options, const data::Dataset& dataset,
-                          const SingleCallbacks& callbacks);
+// identical results.
+SingleResult train_single(const SingleOptions& options, Task& task, const SingleCallbacks& callbacks);
 
 }  // namespace capstan::training

@@ -19,7 +19,8 @@ bool may_be_missing(const std::string& name) {
 
 }  // namespace
 
-void load_state_dict(models::Model& model, const std::filesystem::path& file) {
+void load_state_dict(const NamedTensors& parameters, const NamedTensors& buffers,
+                     const std::filesystem::path& file) {
   auto found = checkpoint::read_safetensors(file);
   const auto fail = [&](const std::string& what) {
     throw UserError(fmt::format("{} has the weights of another network: {}", file.string(), what));
@@ -28,7 +29,7 @@ void load_state_dict(models::Model& model, const std::filesystem::path& file) {
   for (auto& t : found.tensors) by_name[t.name] = &t;
 
   std::vector<std::pair<at::Tensor, checkpoint::Tensor*>> matches;
-  for (const auto* tensors : {&model.parameters(), &model.buffers()}) {
+  for (const auto* tensors : {&parameters, &buffers}) {
     for (const auto& [name, tensor] : *tensors) {
       const auto entry = by_name.find(name);
       if (entry == by_name.end()) {

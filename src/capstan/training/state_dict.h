@@ -2,13 +2,14 @@
 
 #include <filesystem>
 
-#include "capstan/models/model.h"
+#include "capstan/torch/named_tensor.h"
 
 namespace capstan::training {
 
 // Loads parameters and buffers from a safetensors file with PyTorch's names; num_batches_tracked may be
 // missing. Throws UserError that names the file and the first tensor that is missing, unknown or of another
-// shape, and then leaves the model unchanged.
-void load_state_dict(models::Model& model, const std::filesystem::path& file);
+// shape, and then leaves them unchanged.
+void load_state_dict(const NamedTensors& parameters, const NamedTensors& buffers,
+                     const std::filesystem::path& file);
 
 }  // namespace capstan::training

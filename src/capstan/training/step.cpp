@@ -18,13 +18,14 @@ void seed_step(std::uint64_t seed, WorkerId worker, Version version) {
   at::manual_seed(derive_seed({kDomain, seed, worker.value, version.value}));
 }
 
-StepResult compute_gradients(models::Model& model, models::GradientArena& arena, const Batch& batch) {
+StepResult compute_gradients(Task& task, std::size_t phase, models::GradientArena& arena,
+                             const Batch& batch) {
   const auto start = SteadyClock::now();
   StepResult result;
-  result.samples = static_cast<std::uint64_t>(batch.size());
+  result.samples = batch.samples;
   arena.begin();
   if (result.samples > 0) {
-    const auto loss = model.loss(batch.images, batch.labels);
+    const auto loss = task.loss(phase, batch);
     loss.backward();
     result.loss = loss.item<float>();
   }

@@ -4,13 +4,12 @@
 
 #include "capstan/base/ids.h"
 #include "capstan/models/gradient_arena.h"
-#include "capstan/models/model.h"
-#include "capstan/training/batch.h"
+#include "capstan/torch/task.h"
 
 namespace capstan::training {
 
 struct StepResult {
-  double loss = 0;  // mean cross-entropy over the samples
+  double loss = 0;  // mean over the samples
   std::uint64_t samples = 0;
   double seconds = 0;  // forward and backward
 };
@@ -19,9 +18,9 @@ struct StepResult {
 // workers draw different numbers, and a resumed run draws the same as an uninterrupted one.
 void seed_step(std::uint64_t seed, WorkerId worker, Version version);
 
-// Forward, cross-entropy and backward: leaves the gradient of the batch's mean loss in the arena. An empty
-// batch is a zero gradient.
-StepResult compute_gradients(models::Model& model, models::GradientArena& arena, const Batch& batch);
+// Forward and backward of one phase: leaves the gradient of its loss in the arena. An empty batch is a zero
+// gradient.
+StepResult compute_gradients(Task& task, std::size_t phase, models::GradientArena& arena, const Batch& batch);
 
 // Waits until the step has taken `times` as long.
 StepResult slowed(StepResult step, double times);

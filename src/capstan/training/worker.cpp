@@ -8,7 +8,7 @@
 #include "capstan/models/buffers.h"
 #include "capstan/models/gradient_arena.h"
 #include "capstan/strategy/strategy_spec.h"
-#include "capstan/training/loader.h"
+#include "capstan/training/batches.h"
 #include "capstan/training/local_trainer.h"
 #include "capstan/training/step.h"
 
@@ -40,20 +40,20 @@ Result<optimizer::Options> local_options(const wire::LocalOptimizer& named) {
 // One worker's training loop.
 class Worker {
  public:
-  Worker(client::WorkerClient& client, models::Model& model, const FlatLayout& layout,
-         const data::ImageSource& train, const WorkerOptions& options, const client::Update& update)
+  Worker(client::WorkerClient& client, Task& task, const FlatLayout& layout, const WorkerOptions& options,
+         const client::Update& update)
       : client_(client),
-        model_(model),
+        task_(task),
         layout_(layout),
         options_(options),
         spec_(strategy::parse_strategy_spec(client.strategy(), client.workers())),
         local_steps_(spec_.first->local_steps()),
-        sampler_({train.count(), client.workers(), options.batch_size}, client.rank().value, options.seed,
-                 client.segments()),
+        sampler_({task.split(Split::kTrain).samples, client.workers(), options.batch_size},
+                 client.rank().value, options.seed, client.segments(), task.split(Split::kTrain).order),
         before_(steps_of(client.segments())),
         total_(sampler_.total_steps(options.epochs)),
         first_(std::min(total_, first_step(update.version))),
-        loader_(train, options.loader_threads, batches_of(sampler_, first_, total_)),
+        batches_(task, sampler_, first_, total_, options.loader_threads),
         update_(update) {
     client_.skip_to({first_});
   }
@@ -80,14 +80,14 @@ class Worker {
   }
 
   Status compute_for_servers() {
-    models::bind_parameters(model_, layout_, client_.weights().data());
-    models::GradientArena arena(model_, layout_, client_.gradients());
+    models::bind_parameters(task_.parameters(), layout_, client_.weights().data());
+    models::GradientArena arena(task_.parameters(), layout_, client_.gradients());
     for (auto step = first_; step < total_ && !is_to_end(); ++step) {
       seed_step(options_.seed, client_.rank(), update_.version);
-      count(slowed(compute_gradients(model_, arena, loader_.next()), options_.slow_down));
+      count(slowed(compute_gradients(task_, 0, arena, batches_.next()), options_.slow_down));
       if (auto bad = exchange(); !bad.is_ok()) return bad;
     }
-    models::unbind_parameters(model_);  // other workers may continue and change the bound weights
+    models::unbind_parameters(task_.parameters());  // other workers may continue and change the bound weights
     return Status::ok();
   }
 
@@ -95,11 +95,11 @@ class Worker {
     const auto& o = client_.local_optimizer();
     const auto options = local_options(o);
     if (!options) return options.status();
-    LocalTrainer trainer(model_, layout_, client_.weights(), *options,
+    LocalTrainer trainer(task_, layout_, client_.weights(), *options,
                          optimizer::Schedule::parse(o.schedule, o.warmup, o.total));
     for (auto step = first_; step < total_ && !is_to_end(); ++step) {
       seed_step(options_.seed, client_.rank(), {before_ + step});
-      count(slowed(trainer.step(loader_.next(), before_ + step), options_.slow_down));
+      count(slowed(trainer.step(batches_.next(), before_ + step), options_.slow_down));
       if (!ends_round(step)) {
         report_progress();
         continue;
@@ -122,13 +122,13 @@ class Worker {
     loss_ += step.loss * static_cast<double>(step.samples);
     report_.samples += static_cast<std::uint32_t>(step.samples);
     report_.compute_seconds += step.seconds;
-    report_.data_seconds += loader_.wait_seconds();
+    report_.data_seconds += batches_.wait_seconds();
     ++report_.steps;
     ++result_.steps;
     result_.samples += step.samples;
     result_.loss = step.loss;
     result_.compute_seconds += step.seconds;
-    result_.data_seconds += loader_.wait_seconds();
+    result_.data_seconds += batches_.wait_seconds();
   }
 
   void report_progress() {
@@ -147,12 +147,12 @@ class Worker {
     update_ = *update;
     report_ = {.steps = 0};
     loss_ = 0;
-    if (update_.buffers) client_.send_buffers(models::copy_buffers_out(model_));
+    if (update_.buffers) client_.send_buffers(models::copy_buffers_out(task_.buffers()));
     return Status::ok();
   }
 
   client::WorkerClient& client_;
-  models::Model& model_;
+  Task& task_;
   const FlatLayout& layout_;
   const WorkerOptions& options_;
   const strategy::StrategySpec spec_;
@@ -160,7 +160,7 @@ class Worker {
   data::Sampler sampler_;
   const std::uint64_t before_;         // steps of earlier segments
   const std::uint64_t total_, first_;  // steps of this segment
-  Loader loader_;
+  Batches batches_;
   client::Update update_;
   client::StepReport report_{.steps = 0};  // of the steps since the last push
   double loss_ = 0;                        // sum over their samples
@@ -170,15 +170,15 @@ class Worker {
 
 }  // namespace
 
-Result<WorkerResult> run_worker(client::WorkerClient& client, models::Model& model, const FlatLayout& layout,
-                                const data::ImageSource& train, const WorkerOptions& options) {
+Result<WorkerResult> run_worker(client::WorkerClient& client, Task& task, const FlatLayout& layout,
+                                const WorkerOptions& options) {
   const auto update = client.pull();
   if (!update) return update.status();
   if (options.training) *options.training = true;
-  models::copy_buffers_in(model, client.initial_buffers());
-  Worker worker(client, model, layout, train, options, *update);
+  models::copy_buffers_in(task.buffers(), client.initial_buffers());
+  Worker worker(client, task, layout, options, *update);
   if (auto bad = worker.run(); !bad.is_ok()) return bad;
-  if (!model.buffers().empty()) client.send_buffers(models::copy_buffers_out(model));
+  if (!task.buffers().empty()) client.send_buffers(models::copy_buffers_out(task.buffers()));
   client.leave();
   return worker.result();
 }

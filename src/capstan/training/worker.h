@@ -5,8 +5,7 @@
 
 #include "capstan/base/status.h"
 #include "capstan/client/worker_client.h"
-#include "capstan/data/image_source.h"
-#include "capstan/models/model.h"
+#include "capstan/torch/task.h"
 
 namespace capstan::training {
 
@@ -16,7 +15,7 @@ struct WorkerOptions {
   std::uint64_t seed = 1;
   const std::atomic<bool>* stop = nullptr;  // checked before each step
   std::atomic<bool>* training = nullptr;    // set when the first weights have arrived
-  unsigned loader_threads = 1;              // for images that are not in memory
+  unsigned loader_threads = 1;              // that prepare batches
   double slow_down = 1;                     // factor by which every step takes longer
 };
 
@@ -30,9 +29,9 @@ struct WorkerResult {
 };
 
 // A worker's training loop on its part of the data: gradient or local steps, push, pull, until its epochs are
-// done, the servers end the job or `stop` is set; then it leaves the job. At the end the model's parameters
+// done, the servers end the job or `stop` is set; then it leaves the job. At the end the task's parameters
 // own a copy of its last weights. A failure means a lost server.
-Result<WorkerResult> run_worker(client::WorkerClient& client, models::Model& model, const FlatLayout& layout,
-                                const data::ImageSource& train, const WorkerOptions& options);
+Result<WorkerResult> run_worker(client::WorkerClient& client, Task& task, const FlatLayout& layout,
+                                const WorkerOptions& options);
 
 }  // namespace capstan::training

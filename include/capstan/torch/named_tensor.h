@@ -1,0 +1,17 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+namespace capstan {
+
+struct NamedTensor {
+  std::string name;
+  at::Tensor tensor;
+};
+
+using NamedTensors = std::vector<NamedTensor>;
+
+}  // namespace capstan
