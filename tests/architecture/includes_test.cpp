@@ -40,16 +40,17 @@ const std::map<std::string, std::set<std::string>> kArrows = {
     {"training",
      {"checkpoint", "client", "data", "kernels", "layouts", "metrics", "models", "optimizer", "store",
       "strategy"}},
+    {"workloads", {"data", "training"}},
     {"launch", {"cluster", "transport"}},
     {"bench",
      {"client", "cluster", "config", "data", "kernels", "launch", "layouts", "metrics", "optimizer"}},
     {"job",
      {"checkpoint", "client", "cluster", "config", "data", "launch", "metrics", "models", "optimizer",
-      "report", "server", "store", "strategy", "training", "transport", "wire"}},
+      "report", "server", "store", "strategy", "training", "transport", "wire", "workloads"}},
 };
 
 // Layers that must stay free of libtorch, so that a server starts in milliseconds.
-const std::set<std::string> kWithTorch = {"models", "training", "job", "cli"};
+const std::set<std::string> kWithTorch = {"models", "training", "workloads", "job", "cli"};
 
 struct Include {
   fs::path file;

@@ -36,6 +36,7 @@ struct Example {
 const std::map<std::string, Example>& examples() {
   using enum OnResume;
   static const std::map<std::string, Example> kExamples = {
+      {"task", {"char-lm", kMustMatch}},
       {"network", {"resnet18", kMustMatch}},
       {"dataset", {"cifar10", kMustMatch}},
       {"data-dir", {"/data/with \"quotes\" and \\ and ü", kSameJob}},

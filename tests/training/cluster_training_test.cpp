@@ -12,7 +12,7 @@
 #include "capstan/training/batch.h"
 #include "capstan/training/classification.h"
 #include "capstan/training/worker.h"
-#include "support/loopback_cluster.h"
+#include "training/loopback_training.h"
 
 namespace capstan {
 namespace {
@@ -157,30 +157,14 @@ std::vector<at::Tensor> reference_lenet(const data::ImageSource& train, std::uin
 
 std::vector<at::Tensor> trained_lenet(std::uint32_t workers, std::uint32_t servers, std::uint64_t batch,
                                       double lr, bool share_memory) {
-  LoopbackCluster cluster(share_memory, job(workers, servers, "sync", lr));
-  std::vector<std::unique_ptr<training::Classification>> tasks;
+  std::vector<std::unique_ptr<Task>> tasks;
   for (std::uint32_t r = 0; r < workers; ++r)
     tasks.push_back(
         std::make_unique<training::Classification>(images(), models::make("lenet", {1, 28, 28, 10, kSeed})));
+  testing::train_on_servers(job(workers, servers, "sync", lr), tasks,
+                            {batch, kEpochs, kSeed, nullptr, nullptr}, share_memory);
   std::vector<at::Tensor> out;
-  std::vector<std::thread> threads;
-  for (std::uint32_t r = 0; r < workers; ++r) {
-    threads.emplace_back([&, r] {
-      auto& task = *tasks[r];
-      const auto layout = models::layout_of(task.parameters());
-      std::vector<float> initial(layout.size());
-      models::copy_parameters_out(task.parameters(), layout, initial);
-      auto client =
-          client::WorkerClient::join(cluster.worker_options(r), cluster.connector(), layout, initial);
-      ASSERT_TRUE(client) << client.status().message();
-      const auto result =
-          training::run_worker(**client, task, layout, {batch, kEpochs, kSeed, nullptr, nullptr});
-      ASSERT_TRUE(result) << result.status().message();
-      if (r > 0) return;
-      for (const auto& p : task.parameters()) out.push_back(p.tensor.detach().clone());
-    });
-  }
-  for (auto& thread : threads) thread.join();
+  for (const auto& p : tasks[0]->parameters()) out.push_back(p.tensor.detach().clone());
   return out;
 }
 

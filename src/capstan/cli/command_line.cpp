@@ -217,7 +217,9 @@ bool CommandLine::parse(const Arguments& arguments, Arguments* unknown) {
   // Last: a command's own flag takes precedence over a field of the job.
   all.insert(all.end(), only_in_files_.begin(), only_in_files_.end());
   const auto layers = read_layers(all, typed);
-  config::apply(all, layers);
+  auto with_defaults = layers;
+  with_defaults.insert(with_defaults.begin(), config::task_defaults(all, layers));
+  config::apply(all, with_defaults);
 
   std::set<const Field*> given;
   for (const auto& layer : layers)

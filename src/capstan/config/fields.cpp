@@ -19,6 +19,13 @@ using enum OnResume;
 
 std::vector<Field> model_fields(JobConfig& c) {
   return {
+      {.setting = {.name = "task",
+                   .value = &c.task,
+                   .help = "What is trained, if not a network on labelled samples: char-lm (language model "
+                           "of characters)",
+                   .group = kModel},
+       .commands = kLoads,
+       .on_resume = kMustMatch},
       {.setting = {.name = "network",
                    .value = &c.network,
                    .help = "Network to train: lenet, resnet18-cifar, vgg16-bn … (capstan models lists all)",

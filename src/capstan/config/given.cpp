@@ -12,6 +12,7 @@
 
 #include "capstan/base/spelling.h"
 #include "capstan/base/user_error.h"
+#include "capstan/config/tasks.h"
 #include "capstan/config/toml_file.h"
 
 namespace capstan::config {
@@ -131,6 +132,16 @@ std::string find_in_file(const std::filesystem::path& file, std::string_view key
   } catch (const UserError&) {
     return "";
   }
+}
+
+std::vector<Given> task_defaults(std::span<const Field> fields,
+                                 const std::vector<std::vector<Given>>& layers) {
+  std::string task;
+  for (const auto& layer : layers)
+    for (const auto& given : layer)
+      if (given.field->name() == "task") task = given.text;
+  if (task.empty()) return {};
+  return read_text(std::string(find_task(task).defaults), "the defaults of task " + task, fields);
 }
 
 void apply(std::span<const Field> fields, std::vector<std::vector<Given>> layers) {

@@ -31,6 +31,11 @@ std::string find_in_file(const std::filesystem::path& file, std::string_view key
 // UserError with the value, its place and the valid values.
 void apply(std::span<const Field> fields, std::vector<std::vector<Given>> layers);
 
+// The defaults of the task that the layers name, as the first layer (tasks.h); none if they name no task.
+// Throws UserError for an unknown task.
+std::vector<Given> task_defaults(std::span<const Field> fields,
+                                 const std::vector<std::vector<Given>>& layers);
+
 // The first field of that name; null for none.
 const Field* find(std::span<const Field> fields, std::string_view name);
 

@@ -10,6 +10,7 @@
 #include "capstan/base/text.h"
 #include "capstan/base/user_error.h"
 #include "capstan/config/fields.h"
+#include "capstan/config/tasks.h"
 #include "capstan/strategy/strategy.h"
 
 namespace capstan::config {
@@ -116,6 +117,7 @@ double JobConfig::slow_down(std::uint32_t worker) const {
 }
 
 void JobConfig::validate_model() const {
+  if (!task.empty()) (void)find_task(task);
   if (image_size != 0 && (image_size < kLeastSide || image_size > kMostSide)) {
     throw UserError(fmt::format("--image-size {}: must be from {} to {}", image_size, kLeastSide, kMostSide));
   }
@@ -129,7 +131,8 @@ void JobConfig::validate() const {
   for (const auto& field : fields(copy)) {
     const auto text = text_of(field.setting.value);
     if (text.empty()) continue;
-    if (field.is_kept() && !is_utf8(text)) throw UserError(fmt::format("--{}: is not UTF-8 text", field.name()));
+    if (field.is_kept() && !is_utf8(text))
+      throw UserError(fmt::format("--{}: is not UTF-8 text", field.name()));
     if (const auto wrong = assign(field.setting, text); !wrong.empty())
       throw UserError(fmt::format("--{} {}: {}", field.name(), text, wrong));
   }

@@ -45,6 +45,7 @@ inline constexpr std::uint32_t kLeastSide = 8, kMostSide = 1024;  // of images
 // The configuration of a job. fields.h has the table of its fields: flags, keys of configuration files,
 // rules.
 struct JobConfig {
+  std::string task;  // tasks.h; empty: `network` classifies the samples of `dataset`
   std::string network = "lenet";
   std::string dataset = "digits";
   std::filesystem::path data_dir;

@@ -1,13 +1,18 @@
 #include "capstan/job/task_factory.h"
 
+#include <algorithm>
+
 #include <ATen/Context.h>
 
+#include "capstan/base/check.h"
 #include "capstan/base/user_error.h"
 #include "capstan/job/dataset_options.h"
 #include "capstan/models/arena.h"
 #include "capstan/models/buffers.h"
 #include "capstan/training/classification.h"
 #include "capstan/training/network.h"
+#include "capstan/training/state_dict.h"
+#include "capstan/workloads/registry.h"
 
 namespace capstan::job {
 namespace {
@@ -28,6 +33,21 @@ std::unique_ptr<Task> classification(const config::JobConfig& config, bool test_
   return std::make_unique<training::Classification>(std::move(dataset), std::move(model));
 }
 
+std::unique_ptr<Task> workload(const config::JobConfig& config, bool test_only) {
+  const auto entry = std::ranges::find(workloads::table(), config.task, &workloads::Entry::name);
+  CAPSTAN_CHECK(entry != workloads::table().end(), "the tables of tasks have the same entries");
+  workloads::TaskOptions options{dataset_options(config), config.init_seed.value_or(config.seed)};
+  options.dataset.test_only = test_only;
+  auto task = entry->make(options);
+  if (!config.weights.empty() && !config.resumes())
+    training::load_state_dict(task->parameters(), task->buffers(), config.weights);
+  return task;
+}
+
+std::unique_ptr<Task> make(const config::JobConfig& config, bool test_only) {
+  return config.task.empty() ? classification(config, test_only) : workload(config, test_only);
+}
+
 PreparedTask prepared(std::unique_ptr<Task> task) {
   auto layout = models::layout_of(task->parameters());
   auto buffer_layout = models::buffer_layout_of(task->buffers());
@@ -37,11 +57,11 @@ PreparedTask prepared(std::unique_ptr<Task> task) {
 }  // namespace
 
 PreparedTask make_task(const config::JobConfig& config) {
-  return prepared(classification(config, false));
+  return prepared(make(config, false));
 }
 
 PreparedTask make_test_task(const config::JobConfig& config) {
-  return prepared(classification(config, true));
+  return prepared(make(config, true));
 }
 
 void check_device(const std::string& device) {
