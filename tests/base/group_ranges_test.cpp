@@ -1,0 +1,68 @@
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+#include <rapidcheck/gtest.h>
+
+#include "capstan/base/parameter_groups.h"
+
+namespace capstan {
+namespace {
+
+using Ranges = std::vector<Range>;
+
+// Tensors of 20, 16, 16 and 5 elements begin at 0, 32, 48 and 64; the whole has 80.
+const FlatLayout kFour({{"a", {20}}, {"b", {16}}, {"c", {4, 4}}, {"d", {5}}});
+
+TEST(GroupRanges, AreTheTensorsAndTheDefaultHasTheGaps) {
+  EXPECT_EQ(group_ranges(kFour, std::vector<std::uint32_t>{0, 0, 0, 0}, 1, {0, 80}),
+            (std::vector<Ranges>{{{0, 80}}}));
+  EXPECT_EQ(group_ranges(kFour, std::vector<std::uint32_t>{1, 0, 0, 1}, 2, {0, 80}),
+            (std::vector<Ranges>{{{20, 64}, {69, 80}}, {{0, 20}, {64, 69}}}));
+  EXPECT_EQ(group_ranges(kFour, std::vector<std::uint32_t>{0, 1, 1, 2}, 3, {0, 80}),
+            (std::vector<Ranges>{{{0, 32}, {69, 80}}, {{32, 64}}, {{64, 69}}}))
+      << "adjacent ranges of one group are merged";
+}
+
+TEST(GroupRanges, AreRelativeToTheShardAndMayBeEmpty) {
+  const std::vector<std::uint32_t> of = {1, 0, 0, 1};
+  EXPECT_EQ(group_ranges(kFour, of, 2, {10, 66}), (std::vector<Ranges>{{{10, 54}}, {{0, 10}, {54, 56}}}));
+  EXPECT_EQ(group_ranges(kFour, of, 2, {32, 64}), (std::vector<Ranges>{{{0, 32}}, {}}));
+  EXPECT_EQ(group_ranges(kFour, of, 2, {80, 80}), (std::vector<Ranges>{{}, {}}));
+}
+
+RC_GTEST_PROP(GroupRangesProperty, ContainEveryElementOnceInTheGroupOfItsTensor, ()) {
+  std::vector<TensorShape> tensors;
+  const auto count = *rc::gen::inRange<std::size_t>(1, 8);
+  const auto groups = *rc::gen::inRange<std::uint32_t>(1, 4);
+  std::vector<std::uint32_t> of;
+  for (std::size_t t = 0; t < count; ++t) {
+    tensors.push_back({"t", {*rc::gen::inRange<std::int64_t>(1, 70)}});
+    of.push_back(*rc::gen::inRange<std::uint32_t>(0, groups));
+  }
+  const FlatLayout layout(tensors);
+  const auto begin = *rc::gen::inRange<std::uint64_t>(0, layout.size() + 1);
+  const auto end = *rc::gen::inRange<std::uint64_t>(begin, layout.size() + 1);
+  std::vector<int> found(layout.size(), -1);
+  const auto all = group_ranges(layout, of, groups, {begin, end});
+  RC_ASSERT(all.size() == groups);
+  for (std::uint32_t g = 0; g < groups; ++g) {
+    std::uint64_t at = 0;
+    for (const auto& r : all[g]) {
+      RC_ASSERT(r.begin < r.end);
+      RC_ASSERT(&r == all[g].data() || r.begin > at);  // sorted, and none adjacent
+      at = r.end;
+      for (auto i = r.begin; i < r.end; ++i) {
+        RC_ASSERT(found.at(begin + i) == -1);
+        found[begin + i] = static_cast<int>(g);
+      }
+    }
+  }
+  for (std::uint64_t i = 0; i < layout.size(); ++i) {
+    int expected = 0;
+    for (std::size_t t = 0; t < count; ++t)
+      if (layout.range(t).begin <= i && i < layout.range(t).end) expected = static_cast<int>(of[t]);
+    RC_ASSERT(found[i] == (i >= begin && i < end ? expected : -1));
+  }
+}
+
+}  // namespace
+}  // namespace capstan
