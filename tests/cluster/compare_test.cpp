@@ -53,9 +53,11 @@ TEST(Compare, RunsEachStrategyAndShowsThemSideBySide) {
   EXPECT_EQ(result["runs"][0]["steps"], 2 * 45);
   EXPECT_EQ(result["runs"][1]["steps"], 2 * 23);
   const auto html = text_of(result["page"].get<std::string>());
-  EXPECT_THAT(html, AllOf(HasSubstr(R"({"target":0.3,"runs":[{"strategy":"single")"),
-                          HasSubstr("lenet on digits: single, sync, async"),
-                          HasSubstr(R"("samples":1438.0,"value":)"), Not(HasSubstr("src="))));
+  EXPECT_THAT(
+      html,
+      AllOf(HasSubstr(R"({"metric":"accuracy","percent":true,"target":0.3,"runs":[{"strategy":"single")"),
+            HasSubstr("lenet on digits: single, sync, async"), HasSubstr(R"("samples":1438.0,"value":)"),
+            Not(HasSubstr("src="))));
 }
 
 TEST(Compare, PrintsATableForPeople) {

@@ -20,37 +20,17 @@ TEST(Train, DefaultsLearnDigitsAndLeaveARunFolder) {
   Program run(folder, train(folder / "run"));
   ASSERT_EQ(run.exit_code(), 0) << run.errors();
   const auto result = run.json();
-  for (const char* key : {"ok",
-                          "network",
-                          "dataset",
-                          "strategy",
-                          "workers",
-                          "servers",
-                          "transport",
-                          "optimizer",
-                          "steps",
-                          "epochs",
-                          "seconds",
-                          "samples_per_second",
-                          "train_loss",
-                          "test_loss",
-                          "test_accuracy",
-                          "bytes_pushed",
-                          "bytes_pulled",
-                          "compute_seconds",
-                          "communication_seconds",
-                          "data_seconds",
-                          "test_top5",
-                          "resumed_from",
-                          "checkpoint",
-                          "lost_workers",
-                          "dropped_pushes",
-                          "staleness_mean",
-                          "staleness_max",
+  for (const char* key : {"ok",           "network",        "dataset",         "strategy",
+                          "workers",      "servers",        "transport",       "optimizer",
+                          "steps",        "epochs",         "seconds",         "samples_per_second",
+                          "train_loss",   "test_loss",      "test_accuracy",   "metrics",
+                          "bytes_pushed", "bytes_pulled",   "compute_seconds", "communication_seconds",
+                          "data_seconds", "test_top5",      "resumed_from",    "checkpoint",
+                          "lost_workers", "dropped_pushes", "staleness_mean",  "staleness_max",
                           "run_dir"}) {
     EXPECT_TRUE(result.contains(key)) << key;
   }
-  EXPECT_EQ(result.size(), 29u);
+  EXPECT_EQ(result.size(), 30u);
   EXPECT_GE(result["test_accuracy"].get<double>(), 0.97);
   EXPECT_EQ(result["strategy"], "sync");
   EXPECT_EQ(result["workers"], 2);

@@ -275,7 +275,7 @@ TEST(TomlFile, OfAnEarlierVersionIsRead) {
   EXPECT_TRUE(config.strict);
   EXPECT_EQ(config.init_seed, 4u);
   EXPECT_EQ(config.listen, "127.0.0.1:0");
-  const auto options = config.optimizer.options();
+  const auto options = config.optimizer.spec().first;
   EXPECT_EQ(options.kind, optimizer::Kind::kAdamW);
   EXPECT_EQ(options.weight_decay, 0) << "the value of the run, not today's default";
 }

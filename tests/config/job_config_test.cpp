@@ -18,7 +18,7 @@ TEST(JobConfig, OptionsOfAnotherOptimizerAreRefused) {
     config.name = name;
     change(config);
     try {
-      config.options();
+      config.spec();
       return "";
     } catch (const UserError& error) {
       return error.what();
@@ -59,7 +59,7 @@ TEST(JobConfig, AnUpdateFromSomeWorkersUsesThatShareOfTheLearningRate) {
     config.workers = 4;
     config.strategy = strategy;
     config.optimizer.prefer(config.strategy_spec());
-    return config.optimizer.options().lr;
+    return config.optimizer.spec().first.lr;
   };
   EXPECT_EQ(rate("sync"), 0.02);
   EXPECT_EQ(rate("backup:1"), 0.02);
@@ -71,10 +71,10 @@ TEST(JobConfig, AnUpdateFromSomeWorkersUsesThatShareOfTheLearningRate) {
   JobConfig config;
   config.strategy = "diloco";
   config.optimizer.prefer(config.strategy_spec());
-  EXPECT_EQ(config.optimizer.options().kind, optimizer::Kind::kAdamW);
-  EXPECT_EQ(config.optimizer.options().lr, 1e-3);
+  EXPECT_EQ(config.optimizer.spec().first.kind, optimizer::Kind::kAdamW);
+  EXPECT_EQ(config.optimizer.spec().first.lr, 1e-3);
   config.optimizer.lr = 0.5;
-  EXPECT_EQ(config.optimizer.options().lr, 0.5) << "the user's value";
+  EXPECT_EQ(config.optimizer.spec().first.lr, 0.5) << "the user's value";
 }
 
 // TOML's largest number is 2^63 - 1.
@@ -106,7 +106,7 @@ TEST(JobConfig, OptimizersHaveTheDefaultsOfPyTorch) {
     OptimizerConfig config;
     config.name = expected.optimizer;
     std::map<std::string, double> found;
-    const auto options = config.options();
+    const auto options = config.spec().first;
     optimizer::visit_options(
         [&](const optimizer::OptionInfo& option, const auto& value) {
           if (option.belongs_to(options.kind)) found[std::string(option.name)] = static_cast<double>(value);
@@ -120,9 +120,9 @@ TEST(JobConfig, TheOptimizerOfAStrategyHasTheDefaultsOfPyTorch) {
   JobConfig config;
   config.strategy = "diloco";
   config.optimizer.prefer(config.strategy_spec());
-  EXPECT_EQ(config.optimizer.options().weight_decay, 0.01);
+  EXPECT_EQ(config.optimizer.spec().first.weight_decay, 0.01);
   config.optimizer.weight_decay = 0;
-  EXPECT_EQ(config.optimizer.options().weight_decay, 0);
+  EXPECT_EQ(config.optimizer.spec().first.weight_decay, 0);
 }
 
 std::string error_of(const JobConfig& config) {

@@ -39,7 +39,7 @@ Measured measure(const config::JobConfig& config) {
   server::ServerOptions options;
   options.job.strategy = config.strategy;
   options.job.workers = config.workers;
-  options.optimizer = config.optimizer.options();
+  options.optimizer = config.optimizer.spec();
   options.checkpoints = {folder / "run", 0, std::chrono::hours(1), 1};
   LoopbackCluster cluster(true, options);
   std::vector<std::jthread> workers;

@@ -103,8 +103,8 @@ class SupervisorTest : public ::testing::Test {
     server::ServerOptions options;
     options.job.workers = kWorkers;
     options.job.strategy = "sync";
-    options.optimizer.lr = kRate;
-    options.optimizer.momentum = 0;
+    options.optimizer.first.lr = kRate;
+    options.optimizer.first.momentum = 0;
     options.members.silence = kTestTimeout;
     options.checkpoints = {run, 0, std::chrono::hours(1), 3};
     return options;

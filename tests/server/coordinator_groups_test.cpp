@@ -13,6 +13,7 @@
 
 #include "capstan/base/random.h"
 #include "capstan/server/coordinator.h"
+#include "server/groups.h"
 
 namespace capstan::server {
 namespace {
@@ -47,7 +48,9 @@ class Play {
       : coordinator_({strategy, workers, 1, max_steps}),
         sequence_(workers),
         incarnation_(workers),
-        version_(workers) {}
+        version_(workers) {
+    coordinator_.set_groups(testing::groups_of(strategy, workers));
+  }
 
   Coordinator& coordinator() { return coordinator_; }
   int settled() const { return settled_; }
@@ -322,7 +325,9 @@ class WorkerHistory {
       : script_(script),
         random_(script.seed),
         coordinator_({spelling(script), script.workers, 1, script.max_steps}),
-        versions_(script.strategies.size()) {}
+        versions_(script.strategies.size()) {
+    coordinator_.set_groups(testing::groups_of(spelling(script), script.workers));
+  }
 
   void play() {
     for (std::uint32_t w = 0; w < script_.workers; ++w) come(w);

@@ -141,8 +141,8 @@ class GroupRules : public ::testing::TestWithParam<std::tuple<bool, bool, std::u
     options.job.workers = workers;
     options.job.servers = std::get<2>(GetParam());
     options.optimizer = optimizer::defaults(adam_ ? optimizer::Kind::kAdam : optimizer::Kind::kSgd);
-    options.optimizer.lr = adam_ ? 0.002 : 0.02;
-    if (!adam_) options.optimizer.momentum = 0.9;
+    options.optimizer.first.lr = adam_ ? 0.002 : 0.02;
+    if (!adam_) options.optimizer.first.momentum = 0.9;
     options.schedule.warmup = kWarmup;
     options.threads = 2;
     options.inline_elements = 0;
@@ -296,7 +296,7 @@ TEST_P(GroupRules, GroupsThatAllParkAll) {
 TEST(GroupsOfAServer, WithoutTensorsRefuseTheWorkerAndWaitForABetterOne) {
   server::ServerOptions options;
   options.job.strategy = "default=sync,fc*=async";
-  options.optimizer.lr = 0.1;
+  options.optimizer.first.lr = 0.1;
   LoopbackCluster cluster(true, options);
   const auto wrong = four_tensors();
   const auto refused = client::WorkerClient::join(cluster.worker_options(0), cluster.connector(), wrong,

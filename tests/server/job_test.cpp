@@ -59,7 +59,7 @@ TEST_P(Job, DampedAsyncEqualsPlainArithmetic) {
 TEST_P(Job, AsyncAppliesEveryPushExactlyOnce) {
   for (std::uint32_t servers : {1u, 2u}) {
     auto options = job(3, servers, "async");
-    options.optimizer.momentum = 0;
+    options.optimizer.first.momentum = 0;
     LoopbackCluster cluster(GetParam(), options);
     auto observer = client::Observer::join(cluster.link_options(), cluster.connector());
     ASSERT_TRUE(observer);
@@ -86,7 +86,7 @@ TEST(Bits, OfDenormalGradientsAreZero) {
   std::vector<std::vector<float>> seen;
   for (const auto& [servers, inline_elements] : {std::pair(1u, 0u), std::pair(8u, 1'000'000u)}) {
     auto options = job(1, servers, "sync");
-    options.optimizer.lr = 1;
+    options.optimizer.first.lr = 1;
     options.inline_elements = inline_elements;
     LoopbackCluster cluster(true, options);
     auto client = client::WorkerClient::join(cluster.worker_options(0), cluster.connector(), layout,

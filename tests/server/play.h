@@ -39,8 +39,8 @@ inline server::ServerOptions job(std::uint32_t workers, std::uint32_t servers, c
   options.job.workers = workers;
   options.job.servers = servers;
   options.job.strategy = strategy;
-  options.optimizer.lr = 0.1;
-  options.optimizer.momentum = 0.9;
+  options.optimizer.first.lr = 0.1;
+  options.optimizer.first.momentum = 0.9;
   options.members.silence = kTestTimeout;  // a thread that is starved for a while is not lost
   options.threads = 2;
   options.inline_elements = 0;  // updates run on the pool, although the model is small

@@ -23,9 +23,13 @@ wire::Push push(std::uint64_t sequence, std::uint64_t incarnation = 7, std::uint
   return p;
 }
 
+ParameterGroups two_groups() {
+  return {FlatLayout({{"a", {4}}, {"b", {4}}}), {.strategies = {"b"}}};
+}
+
 class Staging : public ::testing::Test {
  protected:
-  PushStaging staging_{kShard, 8, 2};
+  PushStaging staging_{kShard, 8, two_groups()};
 
   void SetUp() override {
     staging_.open();
@@ -98,7 +102,7 @@ TEST_F(Staging, RefusesWhatIsIllegal) {
 }
 
 TEST(StagingBefore, ThereAreWeightsNoPushIsLegal) {
-  PushStaging staging(kShard, 8, 1);
+  PushStaging staging(kShard, 8, {});
   staging.join(kWorker, {7});
   EXPECT_THAT(staging.stage(kWorker, push(1), kBytes).status().message(),
               HasSubstr("before there are weights"));
@@ -116,13 +120,77 @@ TEST_F(Staging, ANewProcessBeginsAnew) {
 }
 
 TEST(StagingAfterResume, AsksAgainForWhatAGroupLacks) {
-  PushStaging staging(kShard, 8, 2, {{kWorker, {7}, {3}, 0}, {kWorker, {7}, {2}, 1}});
+  PushStaging staging(kShard, 8, two_groups(), {{kWorker, {7}, {3}, 0}, {kWorker, {7}, {2}, 1}});
   staging.open();
   staging.join(kWorker, {7});
   EXPECT_FALSE(*staging.stage(kWorker, push(2), kBytes) && staging.held(kWorker, {2}, 1));
   EXPECT_TRUE(*staging.stage(kWorker, push(3), kBytes));
   EXPECT_FALSE(staging.held(kWorker, {3}, 0)) << "part of the checkpoint's weights";
   EXPECT_TRUE(staging.held(kWorker, {3}, 1));
+}
+
+// ---- phases ----
+
+// Group 0 is of the last phase.
+ParameterGroups two_phases() {
+  return {FlatLayout({{"d.w", {4}}, {"g.w", {4}}}), {.phases = {{"d", {"d.*"}}, {"g", {"g.*"}}}}};
+}
+
+wire::Push push_of_phase(std::uint64_t sequence, std::uint32_t phase) {
+  auto p = push(sequence);
+  p.phase = phase;
+  return p;
+}
+
+class StagingOfPhases : public ::testing::Test {
+ protected:
+  PushStaging staging_{kShard, 8, two_phases()};
+
+  void SetUp() override {
+    staging_.open();
+    staging_.join(kWorker, {7});
+  }
+  std::string error(std::uint64_t sequence, std::uint32_t phase) {
+    return staging_.stage(kWorker, push_of_phase(sequence, phase), kBytes).status().message();
+  }
+};
+
+TEST_F(StagingOfPhases, WaitsOnlyForTheGroupsOfThePhase) {
+  EXPECT_EQ(error(1, 0), "");
+  EXPECT_TRUE(staging_.held(kWorker, {1}, 1));
+  EXPECT_FALSE(staging_.held(kWorker, {1}, 0)) << "of the other phase";
+  EXPECT_THAT(error(2, 1), HasSubstr("before the previous one was answered"));
+  staging_.settle(kWorker, {1}, 1);
+  EXPECT_EQ(error(2, 1), "");
+  EXPECT_TRUE(staging_.held(kWorker, {2}, 0));
+  EXPECT_FALSE(staging_.held(kWorker, {2}, 1));
+}
+
+TEST_F(StagingOfPhases, TakesThemInOrder) {
+  EXPECT_EQ(error(1, 1), "a push of phase 1 where phase 0 is due") << "a process begins with phase 0";
+  EXPECT_EQ(error(1, 2), "a push of phase 2 where phase 0 is due");
+  EXPECT_EQ(staging_.place(kWorker, push_of_phase(1, 1), kBytes).action, Action::kRefuse);
+  ASSERT_EQ(error(1, 0), "");
+  staging_.settle(kWorker, {1}, 1);
+  EXPECT_EQ(error(2, 0), "a push of phase 0 where phase 1 is due");
+  ASSERT_EQ(error(2, 1), "");
+  staging_.settle(kWorker, {2}, 0);
+  EXPECT_EQ(error(3, 1), "a push of phase 1 where phase 0 is due");
+  EXPECT_EQ(error(3, 0), "");
+  staging_.join(kWorker, {7});
+  EXPECT_EQ(error(3, 0), "") << "repeated after a reconnect";
+  staging_.join(kWorker, {8});
+  auto first = push_of_phase(1, 0);
+  first.incarnation = {8};
+  EXPECT_TRUE(staging_.stage(kWorker, first, kBytes)) << "a new process begins with phase 0";
+}
+
+TEST(StagingAfterResume, ContinuesInTheMiddleOfAStep) {
+  PushStaging staging(kShard, 8, two_phases(), {{kWorker, {7}, {5}, 0}, {kWorker, {7}, {5}, 1}});
+  staging.open();
+  staging.join(kWorker, {7});
+  EXPECT_FALSE(staging.stage(kWorker, push_of_phase(6, 0), kBytes));
+  EXPECT_TRUE(staging.stage(kWorker, push_of_phase(6, 1), kBytes));
 }
 
 }  // namespace

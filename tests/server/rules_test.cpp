@@ -92,8 +92,8 @@ server::ServerOptions job(std::uint32_t workers, std::uint32_t servers, const st
   options.job.strategy = strategy;
   options.job.workers = workers;
   options.job.servers = servers;
-  options.optimizer.lr = kRate;
-  options.optimizer.momentum = 0;
+  options.optimizer.first.lr = kRate;
+  options.optimizer.first.momentum = 0;
   options.threads = 1;
   return options;
 }
@@ -262,7 +262,7 @@ TEST_P(Rules, DelayCompensation) {
 }
 
 TEST_P(Rules, AdaptiveDelayCompensationWithMomentum) {
-  start(3, "dc-asgd-a:0.3", [](auto& options) { options.optimizer.momentum = 0.5; });
+  start(3, "dc-asgd-a:0.3", [](auto& options) { options.optimizer.first.momentum = 0.5; });
   Vector w = problem_.start, square(w.size()), buffer(w.size());
   std::vector<Vector> taken(3, w);
   std::vector<std::uint64_t> step(3);

@@ -97,7 +97,7 @@ class Delivery : public ::testing::Test, private MemberTable::Events {
   std::optional<transport::loopback::Network> network_;
   std::unique_ptr<transport::Listener> listener_;
   std::vector<std::unique_ptr<Client>> clients_;
-  const optimizer::Optimizer optimizer_{{.lr = 1, .momentum = 0}, {}};
+  const optimizer::OptimizerSet optimizer_{optimizer::Options{.lr = 1, .momentum = 0}, {}};
   std::vector<float> weights_ = std::vector<float>(kElements), minus_one_ = std::vector<float>(kElements, -1);
   std::optional<ShardExecutor> executor_;
   std::optional<WeightDelivery> delivery_;

@@ -13,7 +13,8 @@ namespace {
 
 using optimizer::Contribution;
 using optimizer::Kind;
-using optimizer::Optimizer;
+using optimizer::OptimizerSet;
+using optimizer::Options;
 using optimizer::Schedule;
 
 constexpr std::size_t kChunk = DenseShard::kChunk;
@@ -32,7 +33,7 @@ void apply_all(DenseShard& shard, std::uint64_t before, const std::vector<Contri
 }
 
 TEST(DenseShard, CountsItsChunks) {
-  const Optimizer none({.kind = Kind::kNone}, Schedule{});
+  const OptimizerSet none(Options{.kind = Kind::kNone}, Schedule{});
   for (auto [size, chunks] :
        {std::pair<std::size_t, std::size_t>{0, 0}, {1, 1}, {kChunk, 1}, {kChunk + 1, 2}}) {
     std::vector<float> weights(size);
@@ -46,7 +47,7 @@ TEST(DenseShard, EqualsAPlainLoopAndCopiesTheResult) {
     auto weights = random_array(1, size);
     std::vector<double> w(weights.begin(), weights.end()), buffer(size);
     const auto a = random_array(2, size), b = random_array(3, size);
-    const Optimizer sgd({.kind = Kind::kSgd, .lr = 0.1, .momentum = 0.9}, Schedule{});
+    const OptimizerSet sgd(Options{.kind = Kind::kSgd, .lr = 0.1, .momentum = 0.9}, Schedule{});
     DenseShard shard(weights, sgd);
     std::vector<float> left(size), right(size);
     for (std::uint64_t v = 0; v < 3; ++v) {
@@ -67,7 +68,7 @@ TEST(DenseShard, EqualsAPlainLoopAndCopiesTheResult) {
 TEST(DenseShard, MovesTowardsWeights) {
   const std::size_t size = kChunk + 4099;
   const auto a = random_array(2, size), b = random_array(3, size);
-  const Optimizer sgd({.kind = Kind::kSgd, .lr = 0.1, .momentum = 0.9}, Schedule{});
+  const OptimizerSet sgd(Options{.kind = Kind::kSgd, .lr = 0.1, .momentum = 0.9}, Schedule{});
   for (const double keep : {0.0, 0.4}) {
     auto weights = random_array(1, size);
     const auto old = weights;
@@ -87,7 +88,7 @@ TEST(DenseShard, MovesTowardsWeights) {
 TEST(DenseShard, CompensatesAGradientForItsDelay) {
   const std::size_t size = kChunk + 4099;
   const auto g = random_array(2, size), base = random_array(3, size);
-  const Optimizer sgd({.kind = Kind::kSgd, .lr = 0.1, .momentum = 0.9}, Schedule{});
+  const OptimizerSet sgd(Options{.kind = Kind::kSgd, .lr = 0.1, .momentum = 0.9}, Schedule{});
   auto weights = random_array(1, size);
   std::vector<double> w(weights.begin(), weights.end()), buffer(size);
   DenseShard shard(weights, sgd, true);
@@ -120,7 +121,7 @@ TEST(DenseShard, KeepsASumBesideTheWeights) {
   const std::size_t size = kChunk + 17;
   auto weights = random_array(1, size);
   const auto old = weights, a = random_array(2, size), b = random_array(3, size);
-  const Optimizer sgd({.kind = Kind::kSgd, .lr = 0.5}, Schedule{});
+  const OptimizerSet sgd(Options{.kind = Kind::kSgd, .lr = 0.5}, Schedule{});
   DenseShard shard(weights, sgd);
   shard.make_sum();
   const auto accumulate = [&](const std::vector<float>& x, float factor, bool first) {
@@ -143,7 +144,7 @@ TEST(DenseShard, AChunkChangesOnlyItself) {
   auto weights = random_array(1, size);
   const auto old = weights;
   const std::vector<float> gradient(size, 1);
-  const Optimizer none({.kind = Kind::kNone}, Schedule{});
+  const OptimizerSet none(Options{.kind = Kind::kNone}, Schedule{});
   DenseShard shard(weights, none);
   std::vector<float> destination(size, -7);
   const Contribution contribution{gradient.data(), 1};
@@ -159,7 +160,7 @@ TEST(DenseShard, AChunkChangesOnlyItself) {
 TEST(DenseShard, CopiesAChunkUnchanged) {
   const std::size_t size = kChunk + 3;
   auto weights = random_array(1, size);
-  const Optimizer none({.kind = Kind::kNone}, Schedule{});
+  const OptimizerSet none(Options{.kind = Kind::kNone}, Schedule{});
   const DenseShard shard(weights, none);
   std::vector<float> copy(size);
   float* const to[] = {copy.data()};
@@ -172,7 +173,7 @@ TEST(DenseShard, SeveralThreadsGiveTheBitsOfOne) {
   auto one = random_array(1, size), many = one;
   const auto a = random_array(2, size), b = random_array(3, size);
   const std::vector<Contribution> contributions = {{a.data(), 0.5f}, {b.data(), 0.5f}};
-  const Optimizer adam({.kind = Kind::kAdam}, Schedule{});
+  const OptimizerSet adam(Options{.kind = Kind::kAdam}, Schedule{});
   DenseShard single(one, adam), threaded(many, adam);
   for (std::uint64_t v = 0; v < 2; ++v) {
     apply_all(single, v, contributions, {});
@@ -192,7 +193,7 @@ TEST(DenseShard, ResumesFromSavedWeightsAndState) {
   auto weights = random_array(1, size);
   const auto gradient = random_array(2, size);
   const std::vector<Contribution> contributions = {{gradient.data(), 1}};
-  const Optimizer adam({.kind = Kind::kAdam}, Schedule{});
+  const OptimizerSet adam(Options{.kind = Kind::kAdam}, Schedule{});
   DenseShard shard(weights, adam);
   apply_all(shard, 0, contributions, {});
 
@@ -212,12 +213,12 @@ TEST(DenseShard, ResumesFromSavedWeightsAndState) {
 // Each group is updated separately, at its own version and the job's learning rate; nothing else changes.
 TEST(DenseShard, UpdatesTheElementsOfOneGroupOnly) {
   const std::size_t size = 3 * kChunk + 100;
-  const std::vector<std::vector<Range>> groups = {{{0, 7}, {kChunk + 20, size}}, {{7, kChunk + 20}}};
+  const std::vector<ShardGroup> groups = {{{{0, 7}, {kChunk + 20, size}}}, {{{7, kChunk + 20}}}};
   auto weights = random_array(1, size);
   const auto a = random_array(2, size);
   std::vector<double> w(weights.begin(), weights.end()), buffer(size);
   const Schedule schedule{.kind = Schedule::Kind::kStep, .step_every = 10, .step_gamma = 0.5};
-  const Optimizer sgd({.kind = Kind::kSgd, .lr = 0.1, .momentum = 0.9}, schedule);
+  const OptimizerSet sgd(Options{.kind = Kind::kSgd, .lr = 0.1, .momentum = 0.9}, schedule);
   DenseShard shard(weights, sgd, false, groups);
   ASSERT_EQ(shard.groups(), 2u);
   EXPECT_EQ(shard.chunks(), 4u);
@@ -230,7 +231,7 @@ TEST(DenseShard, UpdatesTheElementsOfOneGroupOnly) {
     const optimizer::UpdateIndex index(Version{before}, Version{job});
     for (std::size_t c = 0; c < shard.chunks(group); ++c)
       shard.apply_chunk(c, index, {&contribution, 1}, {}, {}, group);
-    for (const auto& range : groups[group]) {
+    for (const auto& range : groups[group].ranges) {
       for (auto i = range.begin; i < range.end; ++i) {
         buffer[i] = 0.9 * buffer[i] + 0.5 * static_cast<double>(a[i]);
         w[i] -= 0.1 * (job < 10 ? 1 : 0.5) * buffer[i];
@@ -251,11 +252,48 @@ TEST(DenseShard, UpdatesTheElementsOfOneGroupOnly) {
 
 TEST(DenseShard, MayHaveNoElementsOfAGroup) {
   std::vector<float> weights(40, 1);
-  const Optimizer sgd({.kind = Kind::kSgd, .lr = 0.1}, Schedule{});
-  DenseShard shard(weights, sgd, false, {{}, {{0, 40}}});
+  const OptimizerSet sgd(Options{.kind = Kind::kSgd, .lr = 0.1}, Schedule{});
+  DenseShard shard(weights, sgd, false, {{}, {{{0, 40}}}});
   EXPECT_EQ(shard.chunks(0), 0u);
   EXPECT_EQ(shard.elements(0), 0u);
   EXPECT_EQ(shard.chunks(1), 1u);
+}
+
+// Every group has the weights of a shard that has its optimizer alone, and the state arrays are shared by
+// name.
+TEST(DenseShard, UpdatesEachGroupWithItsOwnOptimizer) {
+  const std::size_t size = 2 * kChunk + 100;
+  const Options sgd{.kind = Kind::kSgd, .lr = 0.1, .momentum = 0.9}, adam{.kind = Kind::kAdam, .lr = 0.01},
+      rmsprop{.kind = Kind::kRmsProp, .lr = 0.02, .momentum = 0.5};
+  optimizer::Spec spec(sgd);
+  spec.groups = {{"a", adam}, {"r", rmsprop}};
+  const OptimizerSet all(spec, Schedule{});
+  EXPECT_EQ(all.state_names(),
+            (std::vector<std::string>{"momentum_buffer", "exp_avg", "exp_avg_sq", "square_avg"}));
+  const std::vector<ShardGroup> groups = {
+      {{{0, 50}, {kChunk, size}}, 0}, {{{50, 90}}, 1}, {{{90, kChunk}}, 2}};
+  const auto initial = random_array(1, size);
+  auto weights = initial;
+  DenseShard shard(weights, all, false, groups);
+  EXPECT_EQ(shard.state().size(), 4u);
+  std::vector<std::vector<float>> alone(3, initial);
+  const OptimizerSet sets[] = {{sgd, Schedule{}}, {adam, Schedule{}}, {rmsprop, Schedule{}}};
+  std::vector<std::unique_ptr<DenseShard>> references;
+  for (std::size_t g = 0; g < 3; ++g) references.push_back(std::make_unique<DenseShard>(alone[g], sets[g]));
+  for (std::uint64_t step = 0; step < 4; ++step) {
+    const auto gradient = random_array(2 + step, size);
+    const Contribution contribution{gradient.data(), 0.5f};
+    for (std::size_t g = 0; g < 3; ++g) {
+      for (std::size_t c = 0; c < shard.chunks(g); ++c)
+        shard.apply_chunk(c, Version{step}, {&contribution, 1}, {}, {}, g);
+      apply_all(*references[g], step, {contribution}, {});
+    }
+  }
+  for (std::size_t g = 0; g < 3; ++g) {
+    for (const auto& range : groups[g].ranges) {
+      for (auto i = range.begin; i < range.end; ++i) ASSERT_EQ(weights[i], alone[g][i]) << "element " << i;
+    }
+  }
 }
 
 }  // namespace

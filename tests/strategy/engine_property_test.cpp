@@ -59,7 +59,7 @@ class Books {
     newest_[w] = key;
     waits_.insert(w);
     buffer_.push_back({key, samples});
-    take(engine_.push({{w}, {key.second}, {pushes_}, pulled_.at(w), samples}));
+    take(engine_.push({{w}, {key.second}, {pushes_}, pulled_.at(w), samples, pulled_.at(w)}));
   }
   void remove(std::uint32_t w) {
     live_.erase(w);

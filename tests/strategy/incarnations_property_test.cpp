@@ -144,8 +144,12 @@ class ScriptedJob {
     const PushKey key{w, ++sequences_[w]};
     version_of_[key] = worker.version;
     waiting_.insert(key);
-    take(
-        engine_.push({{w}, {key.second}, {worker.clock}, worker.version, 1 + static_cast<std::uint32_t>(w)}));
+    take(engine_.push({{w},
+                       {key.second},
+                       {worker.clock},
+                       worker.version,
+                       1 + static_cast<std::uint32_t>(w),
+                       worker.version}));
   }
   void take(const std::vector<Decision>& decisions) {
     for (const auto& d : decisions) {

@@ -48,7 +48,7 @@ inline Texts texts(const std::vector<Decision>& decisions) {
 // An engine whose decisions are text, with workers that count their own pushes.
 class Play {
  public:
-  Play(const std::string& strategy, std::uint32_t workers, std::vector<Phase> later = {})
+  Play(const std::string& strategy, std::uint32_t workers, std::vector<Switch> later = {})
       : engine_(parse(strategy, workers), std::move(later), [this] { return now_; }) {
     for (std::uint32_t w = 0; w < workers; ++w) {
       EXPECT_TRUE(join(w).empty());
@@ -65,7 +65,7 @@ class Play {
   Texts limit(std::uint64_t last) { return texts(engine_.limit({last})); }
   Texts push(std::uint32_t w, std::uint32_t samples = 8, std::uint64_t version = 0) {
     const auto n = ++sequence_[w];
-    return texts(engine_.push({{w}, {n}, {n}, {version}, samples}));
+    return texts(engine_.push({{w}, {n}, {n}, {version}, samples, {version}}));
   }
   // Advances the clock, and ticks the engine if its deadline has passed.
   Texts pass(double seconds) {

@@ -156,8 +156,8 @@ TEST(FedBuff, NoWorkerWaitsAndKDeltasMakeAStep) {
   EXPECT_EQ(play.engine().dropped(), 1u) << "the deltas that are left at the end";
 }
 
-std::vector<Phase> later(const std::string& strategy, std::uint64_t from, std::uint32_t workers) {
-  std::vector<Phase> phases;
+std::vector<Switch> later(const std::string& strategy, std::uint64_t from, std::uint32_t workers) {
+  std::vector<Switch> phases;
   phases.push_back({{from}, parse(strategy, workers)});
   return phases;
 }

@@ -66,56 +66,15 @@ TEST(StrategySpec, InvalidSwitchesAreErrors) {
 
 // ---- groups ----
 
-FlatLayout layout(const std::vector<std::string>& names) {
-  std::vector<TensorShape> tensors;
-  for (const auto& name : names) tensors.push_back({name, {3}});
-  return FlatLayout(std::move(tensors));
-}
-
-using Of = std::vector<std::uint32_t>;
-
 TEST(Groups, AreSpelledWithTheDefaultFirst) {
   EXPECT_EQ(parse_strategy_spec("default=sync,fc*.weight=async", 4).spelling(),
             "default=sync,fc*.weight=async");
   const auto spec = parse_strategy_spec("fc*=batch,conv?=ssp,default=dc-asgd", 4);
   EXPECT_EQ(spec.spelling(), "default=dc-asgd:0.04,fc*=batch:4,conv?=ssp:3");
   EXPECT_EQ(parse_strategy_spec(spec.spelling(), 4).spelling(), spec.spelling());
-  EXPECT_EQ(spec.group_names(), (std::vector<std::string>{"default", "fc*", "conv?"}));
+  EXPECT_EQ(spec.globs(), (std::vector<std::string>{"fc*", "conv?"}));
   EXPECT_EQ(parse_strategy_spec("default=sync", 4).spelling(), "sync")
       << "a default without groups is a plain strategy";
-}
-
-TEST(Groups, TakeTheTensorsTheyMatchFirst) {
-  const auto all = layout({"conv1.weight", "conv1.bias", "fc1.weight", "fc1.bias", "fc12.weight"});
-  const std::pair<const char*, Of> plans[] = {
-      {"default=sync,fc*.weight=async", {0, 0, 1, 0, 1}},
-      {"fc*.weight=async,default=sync", {0, 0, 1, 0, 1}},
-      {"default=sync,fc?.weight=async", {0, 0, 1, 0, 0}},
-      {"default=sync,fc1*=async,*.weight=batch:2", {2, 0, 1, 1, 1}},
-      {"default=sync,*.weight=batch:2,fc1*=async", {1, 0, 1, 2, 1}},
-      {"default=sync,*1*.*weigh*t=async", {1, 0, 1, 0, 1}},
-      {"default=sync,fc1.bias=async", {0, 0, 0, 1, 0}},
-      {"default=sync,f?1.b*=async,?onv?.w*t=async", {2, 0, 0, 1, 0}},
-      {"sync", {0, 0, 0, 0, 0}},
-  };
-  for (const auto& [text, of] : plans) EXPECT_EQ(parse_strategy_spec(text, 4).groups_of(all), of) << text;
-}
-
-TEST(Groups, WithoutTensorsAreErrors) {
-  const auto all = layout({"conv1.weight", "fc1.weight", "fc1.bias"});
-  const std::pair<const char*, const char*> wrong[] = {
-      {"default=sync,gc*=async", "group gc* matches no tensor of this model"},
-      {"default=sync,fc1=async", "group fc1 matches no tensor"},
-      {"default=sync,fc1.weigh?t=async", "matches no tensor"},
-      {"default=sync,FC1*=async", "matches no tensor"},
-      {"default=sync,fc*=async,*.bias=batch", "group *.bias is left without tensors: groups before it"},
-      {"default=sync,fc*=async,conv*=batch", "the default is left without tensors"},
-      {"default=sync,*=async", "the default is left without tensors"},
-  };
-  for (const auto& [text, says] : wrong) {
-    const auto divided = [&, t = text] { (void)parse_strategy_spec(t, 4).groups_of(all); };
-    EXPECT_THAT(divided, ThrowsMessage<UserError>(HasSubstr(says))) << text;
-  }
 }
 
 TEST(Groups, ThatAreInvalidAreErrors) {
@@ -165,6 +124,19 @@ TEST(Groups, KeepTheStateThatAnyNeedsAndCountAsTheDefault) {
   EXPECT_EQ(spec.least_pushes_per_update(), 1u);
   EXPECT_EQ(parse_strategy_spec("default=sync,y=batch:3", 4).least_pushes_per_update(), 3u);
   EXPECT_EQ(parse_strategy_spec("default=batch:2,y=sync", 4).least_pushes_per_update(), 2u);
+}
+
+TEST(Phases, NeedBackupForAllTensorsOrForNone) {
+  const ParameterGroups two(FlatLayout({{"d", {3}}, {"g", {3}}}), {.phases = {{"d", {"d"}}, {"g", {"g"}}}});
+  for (const char* right : {"sync", "async", "backup:1", "default=backup:1,g=backup:2", "default=sync,g=ssp"})
+    EXPECT_NO_THROW(parse_strategy_spec(right, 4).check_phases(two)) << right;
+  for (const char* wrong : {"default=sync,g=backup:1", "default=backup:1,g=sync", "sync;5=backup:1"}) {
+    const auto check = [&] { parse_strategy_spec(wrong, 4).check_phases(two); };
+    EXPECT_THAT(check, ThrowsMessage<UserError>(
+                           HasSubstr("a step of 2 phases needs backup:1 for all tensors, or for none")))
+        << wrong;
+    EXPECT_NO_THROW(parse_strategy_spec(wrong, 4).check_phases({})) << "one phase";
+  }
 }
 
 }  // namespace

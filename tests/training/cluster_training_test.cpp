@@ -25,8 +25,8 @@ server::ServerOptions job(std::uint32_t workers, std::uint32_t servers, const st
   options.job.workers = workers;
   options.job.servers = servers;
   options.job.strategy = strategy;
-  options.optimizer.lr = lr;
-  options.optimizer.momentum = 0.9;
+  options.optimizer.first.lr = lr;
+  options.optimizer.first.momentum = 0.9;
   options.threads = 2;
   return options;
 }

@@ -26,8 +26,9 @@ inline void train_on_servers(const server::ServerOptions& servers,
       const auto layout = models::layout_of(task.parameters());
       std::vector<float> initial(layout.size());
       models::copy_parameters_out(task.parameters(), layout, initial);
-      auto client = client::WorkerClient::join(cluster.worker_options(rank), cluster.connector(), layout,
-                                               initial, {models::buffer_layout_of(task.buffers()), {}});
+      auto client =
+          client::WorkerClient::join(cluster.worker_options(rank), cluster.connector(), layout, initial,
+                                     {models::buffer_layout_of(task.buffers()), {}, task.phases()});
       ASSERT_TRUE(client) << client.status().message();
       const auto result = training::run_worker(**client, task, layout, options);
       ASSERT_TRUE(result) << result.status().message();

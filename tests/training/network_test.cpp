@@ -115,7 +115,7 @@ TEST(Network, KeepsItsBuffersInASingleProcess) {
   SingleOptions options;
   options.batch_size = 32;
   options.epochs = 3;
-  options.optimizer.lr = 0.05;
+  options.optimizer.first.lr = 0.05;
   const auto result = train_single(options, *task, {});
   const auto& tracked = task->buffers()[2];
   ASSERT_EQ(tracked.name, "bn1.num_batches_tracked");

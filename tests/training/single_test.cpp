@@ -24,9 +24,9 @@ SingleOptions short_run(std::uint64_t steps) {
   SingleOptions options;
   options.max_steps = steps;
   options.batch_size = 32;
-  options.optimizer.lr = 0.05;
-  options.optimizer.momentum = 0.9;
-  options.optimizer.weight_decay = 1e-4;
+  options.optimizer.first.lr = 0.05;
+  options.optimizer.first.momentum = 0.9;
+  options.optimizer.first.weight_decay = 1e-4;
   return options;
 }
 
@@ -51,9 +51,9 @@ class PlainTraining {
 
   // Losses of each step.
   std::vector<double> run(const data::ImageSource& source) {
-    torch::optim::SGD sgd(parameters_, torch::optim::SGDOptions(options_.optimizer.lr)
-                                           .momentum(options_.optimizer.momentum)
-                                           .weight_decay(options_.optimizer.weight_decay));
+    torch::optim::SGD sgd(parameters_, torch::optim::SGDOptions(options_.optimizer.first.lr)
+                                           .momentum(options_.optimizer.first.momentum)
+                                           .weight_decay(options_.optimizer.first.weight_decay));
     std::vector<double> losses;
     for (std::uint64_t epoch = 0; losses.size() < options_.max_steps; ++epoch) {
       const auto order = data::epoch_order(source.count(), options_.seed, epoch);
@@ -151,7 +151,7 @@ TEST(Single, AGroupEqualsAPlainLibtorchLoopOverTheWholeBatch) {
       data::load({"synthetic:1x28x28:10:200", "", 1});  // the last step of an epoch is smaller
   auto options = short_run(10);
   options.batch_size = 24;
-  options.optimizer.lr = 0.01;
+  options.optimizer.first.lr = 0.01;
   PlainTraining plain(options);
   const auto first = models::layout_of(classify("synthetic:1x28x28:10:200")->parameters());
   std::vector<float> initial(first.size());
@@ -211,7 +211,7 @@ TEST(Single, AGroupHasTheMeanOfItsRanksRunningStatistics) {
   SingleOptions options;
   options.batch_size = 8;
   options.epochs = 1;
-  options.optimizer.lr = 0;
+  options.optimizer.first.lr = 0;
   const auto network = classify("synthetic:3x8x8:4:23", "resnet20");
   ASSERT_EQ(network->parameters()[0].name, "conv1.weight");
   const auto weight = network->parameters()[0].tensor.detach();

@@ -60,7 +60,7 @@ TEST(Messages, OneSurplusByteIsRejected) {
 
 // Written by hand from docs/wire_format.md.
 TEST(Messages, APushHasTheBytesOfTheDocument) {
-  const Push push{{0x01020304}, {0x1122334455667788}, {5}, {6}, {0x100}, 32, 1.5f, 1000, 7, 9};
+  const Push push{{0x01020304}, {0x1122334455667788}, {5}, {6}, {0x100}, 32, 1.5f, 1000, 7, 9, 1};
   EXPECT_EQ(encode(push), bytes({
                               0x09, 0x00,                                      // type
                               0x04, 0x03, 0x02, 0x01,                          // worker
@@ -73,6 +73,7 @@ TEST(Messages, APushHasTheBytesOfTheDocument) {
                               0xe8, 0x03, 0x00, 0x00,                          // compute_us
                               0x07, 0x00, 0x00, 0x00,                          // wait_us
                               0x09, 0x00, 0x00, 0x00,                          // data_us
+                              0x01, 0x00, 0x00, 0x00,                          // phase
                           }));
 }
 
@@ -89,7 +90,7 @@ TEST(Messages, WeightsHaveTheBytesOfTheDocument) {
 }
 
 TEST(Messages, StringsListsAndOptionsHaveTheBytesOfTheDocument) {
-  const Join join{Role::kObserver, 3u, {1}, {{"ab", {2, -1}}}, {}, {7, 8, 9}, "x"};
+  const Join join{Role::kObserver, 3u, {1}, {{"ab", {2, -1}}}, {}, {7, 8, 9}, "x", {{"d", {"*"}}}};
   EXPECT_EQ(encode(join), bytes({
                               0x04, 0x00,                                   // type
                               0x01,                                         // role
@@ -106,6 +107,10 @@ TEST(Messages, StringsListsAndOptionsHaveTheBytesOfTheDocument) {
                               0x08, 0,    0,    0,    0,    0,    0,    0,  // seed
                               0x09, 0,    0,    0,    0,    0,    0,    0,  // batch
                               0x01, 0x00, 0x00, 0x00, 'x',                  // job
+                              0x01, 0x00, 0x00, 0x00,                       // one phase
+                              0x01, 0x00, 0x00, 0x00, 'd',                  // its name
+                              0x01, 0x00, 0x00, 0x00,                       // one glob
+                              0x01, 0x00, 0x00, 0x00, '*',                  //
                           }));
 }
 

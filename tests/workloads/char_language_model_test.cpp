@@ -124,8 +124,8 @@ TEST(CharLanguageModel, EqualsAPlainLibtorchLoop) {
   training::SingleOptions options;
   options.batch_size = kBatch;
   options.max_steps = 4;
-  options.optimizer.lr = 0.5;
-  options.optimizer.momentum = 0.9;
+  options.optimizer.first.lr = 0.5;
+  options.optimizer.first.momentum = 0.9;
   std::vector<double> losses;
   training::SingleCallbacks callbacks;
   callbacks.on_step = [&](const training::SingleStep& step) { losses.push_back(step.loss); };
@@ -213,7 +213,7 @@ TEST(CharLanguageModel, LearnsOnServers) {
   servers.job.servers = 2;
   servers.job.max_steps = 200;
   servers.optimizer = optimizer::defaults(optimizer::Kind::kAdam);
-  servers.optimizer.lr = 0.01;
+  servers.optimizer.first.lr = 0.01;
   training::WorkerOptions options;
   options.batch_size = 8;
   capstan::testing::train_on_servers(servers, tasks, options);

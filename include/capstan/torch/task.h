@@ -9,6 +9,7 @@
 #include <ATen/core/Tensor.h>
 #include <capstan/metric.h>
 #include <capstan/samples.h>
+#include <capstan/step_phase.h>
 #include <capstan/torch/named_tensor.h>
 
 namespace capstan {
@@ -27,12 +28,6 @@ class BatchStream {
   // The next batch of its sequence, which must have one. Its tensors may be views of memory that the next
   // call reuses.
   virtual Batch next() = 0;
-};
-
-// One part of a step: one backward pass, and one update of the parameters that match its globs.
-struct Phase {
-  std::string name;
-  std::vector<std::string> parameters;  // globs of parameter names: * is any text, ? any character
 };
 
 // What is trained: parameters, data, loss and metrics. The worker's loop, training in one process, allreduce
@@ -54,7 +49,7 @@ class Task {
 
   // The phases of a step in their order; empty for one phase of all parameters. Every parameter belongs to
   // one phase.
-  virtual std::vector<Phase> phases() const { return {}; }
+  virtual std::vector<StepPhase> phases() const { return {}; }
 
   virtual SplitInfo split(Split split) const = 0;
   // A batch depends on the request only, so that it is the same in every process, and after a resume.

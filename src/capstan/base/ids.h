@@ -17,7 +17,8 @@ using ServerId = Id<struct ServerTag, std::uint32_t>;          // index of a ser
 using Incarnation = Id<struct IncarnationTag, std::uint64_t>;  // one process of a worker; random
 using Sequence = Id<struct SequenceTag, std::uint64_t>;        // number of a worker's push, from 1
 using StepCount = Id<struct StepTag, std::uint64_t>;           // steps a worker has computed
-using PushCount = Id<struct PushTag, std::uint64_t>;           // pushes a worker has made
-using Version = Id<struct VersionTag, std::uint64_t>;          // updates applied to the weights
+using PushCount =
+    Id<struct PushTag, std::uint64_t>;  // steps, or rounds of local steps, that a worker has pushed
+using Version = Id<struct VersionTag, std::uint64_t>;  // updates applied to the weights
 
 }  // namespace capstan

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "capstan/base/flat_layout.h"
+#include "capstan/step_phase.h"
 
 namespace capstan {
 
@@ -15,13 +16,6 @@ bool glob_matches(std::string_view glob, std::string_view name);
 
 // The name of the entry for all tensors that no glob matches.
 inline constexpr const char* kDefaultGroup = "default";
-
-// One phase of a step, such as the discriminator's in a GAN: the tensors whose gradient its loss gives.
-struct StepPhase {
-  std::string name;
-  std::vector<std::string> globs;
-  friend bool operator==(const StepPhase&, const StepPhase&) = default;
-};
 
 // The first difference between the phases of two workers, in one line; empty if they are equal.
 std::string difference(const std::vector<StepPhase>& here, const std::vector<StepPhase>& there);

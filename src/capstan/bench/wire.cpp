@@ -161,7 +161,10 @@ json run_wire(const WireOptions& options, const std::function<void(const std::st
       job_config.strategy == "async:damped" || (name != "sync" && name != "async" && name != "batch"))
     throw UserError(fmt::format("bench wire supports the strategies sync, async and batch:K only, not {}",
                                 job_config.strategy));
-  const auto optimizer = job_config.optimizer.options();
+  const auto optimizers = job_config.optimizer.spec();
+  if (!optimizers.groups.empty())
+    throw UserError(fmt::format("bench wire has one optimizer for all tensors, not {}", optimizers.kinds()));
+  const auto& optimizer = optimizers.first;
   const auto iterations =
       options.iterations > 0 ? options.iterations : default_iterations(layout.bytes(), job_config.workers);
   const auto rate = memcpy_rate();
@@ -218,7 +221,7 @@ json run_wire(const WireOptions& options, const std::function<void(const std::st
               {"workers", job_config.workers},
               {"servers", job_config.servers},
               {"strategy", job_config.strategy},
-              {"optimizer", std::string(optimizer::name(job_config.optimizer.options().kind))},
+              {"optimizer", optimizers.kinds()},
               {"transport", results[0].at("transport")},
               {"iterations", iterations},
               {"seconds_per_iteration", per_iteration},

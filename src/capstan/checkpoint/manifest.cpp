@@ -95,6 +95,11 @@ Json body(const Manifest& m) {
     if (mark.group > 0) entry["group"] = mark.group;
   }
   json["marks"] = marks;
+  if (!m.phases.empty()) {
+    auto phases = Json::array();
+    for (const auto& p : m.phases) phases.push_back({{"phase", p.name}, {"tensors", p.globs}});
+    json["phases"] = phases;
+  }
   if (!m.groups.empty()) {
     auto groups = Json::array();
     for (const auto& g : m.groups) groups.push_back({{"group", g.group}, {"version", g.version.value}});
@@ -138,6 +143,10 @@ Manifest read(const Json& json) {
     l.steps = whole_numbers(segment.at("steps"));
     if (l.batch == 0 || l.steps.empty()) throw UserError("a data segment has no workers or no batch size");
     if (!is_possible(l)) throw UserError("a data segment is too large");
+  }
+  if (json.contains("phases")) {
+    for (const auto& p : json.at("phases"))
+      m.phases.push_back({p.at("phase").get<std::string>(), p.at("tensors").get<std::vector<std::string>>()});
   }
   if (json.contains("groups")) {
     for (const auto& g : json.at("groups"))

@@ -7,6 +7,7 @@
 #include "capstan/base/data_segment.h"
 #include "capstan/base/flat_layout.h"
 #include "capstan/base/ids.h"
+#include "capstan/base/parameter_groups.h"
 
 namespace capstan::checkpoint {
 
@@ -26,11 +27,11 @@ struct HighWaterMark {
   WorkerId worker;
   Incarnation incarnation;
   Sequence sequence;
-  std::uint32_t group = 0;  // of tensors
+  std::uint32_t group = 0;  // base/parameter_groups.h
   friend bool operator==(const HighWaterMark&, const HighWaterMark&) = default;
 };
 
-// The version of a group of tensors. `group` is "default" or the group's glob.
+// The version of a parameter group. `group` is its name.
 struct GroupVersion {
   std::string group;
   Version version;
@@ -52,7 +53,8 @@ struct Manifest {
   std::uint64_t seed = 0;
   std::uint64_t trained_samples = 0;  // applied to the weights, counting repetitions
   std::vector<DataSegment> segments;
-  std::vector<GroupVersion> groups = {};  // if there are several; the default first
+  std::vector<StepPhase> phases = {};     // if a step has several
+  std::vector<GroupVersion> groups = {};  // if there are several
   std::vector<HighWaterMark> marks;
   std::vector<Piece> pieces;
   friend bool operator==(const Manifest&, const Manifest&) = default;

@@ -40,11 +40,12 @@ void Links::close() {
 }
 
 Status Links::join(const std::vector<wire::Tensor>& layout, const std::vector<wire::Tensor>& buffers,
-                   const wire::DataSource& data) {
+                   const wire::DataSource& data, const std::vector<wire::Phase>& phases) {
   const auto deadline = driver_.loop().now() + options_.connect_timeout;
   join_.layout = layout;
   join_.buffers = buffers;
   join_.data = data;
+  join_.phases = phases;
   for (std::size_t i = 0; i < options_.servers.size(); ++i) {
     if (auto bad = join_one(i, deadline); !bad.is_ok()) return bad;
     if (i > 0) continue;

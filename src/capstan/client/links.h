@@ -49,7 +49,7 @@ class Links final : private cluster::Link::Events {
 
   // Connects to the first server, then to the others, and joins them. Called without the lock.
   Status join(const std::vector<wire::Tensor>& layout, const std::vector<wire::Tensor>& buffers = {},
-              const wire::DataSource& data = {});
+              const wire::DataSource& data = {}, const std::vector<wire::Phase>& phases = {});
 
   std::size_t size() const { return links_.size(); }
   const wire::Joined& joined(std::size_t server) const { return links_[server]->joined(); }

@@ -17,7 +17,8 @@ Result<std::unique_ptr<WorkerClient>> WorkerClient::join(const LinkOptions& opti
                                                          const WorkerPart& part) {
   std::unique_ptr<WorkerClient> client(
       new WorkerClient(options, std::move(connector), layout, initial, part));
-  auto bad = client->links_.join(wire::to_wire(layout), wire::to_wire(part.buffers), part.data);
+  auto bad = client->links_.join(wire::to_wire(layout), wire::to_wire(part.buffers), part.data,
+                                 wire::to_wire(part.phases));
   if (bad.is_ok()) bad = client->driver_.with_lock([&] { return client->prepare(); });
   if (!bad.is_ok()) return bad;
   return client;
@@ -142,10 +143,10 @@ Result<Update> WorkerClient::push_pull(const StepReport& report) {
   auto& c = counters_;
   ++c.sequence.value;
   c.steps.value += report.steps;
-  auto update =
-      exchange(wire::Push{rank(), links_.incarnation(), c.sequence, c.steps, c.version, report.samples,
-                          report.loss, microseconds(report.compute_seconds),
-                          microseconds(std::exchange(c.last_wait, 0)), microseconds(report.data_seconds)});
+  auto update = exchange(wire::Push{rank(), links_.incarnation(), c.sequence, c.steps, c.version,
+                                    report.samples, report.loss, microseconds(report.compute_seconds),
+                                    microseconds(std::exchange(c.last_wait, 0)),
+                                    microseconds(report.data_seconds), report.phase});
   c.communication_seconds += c.last_wait;
   return update;
 }

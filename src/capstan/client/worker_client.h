@@ -19,13 +19,15 @@ struct StepReport {
   float loss = 0;  // mean over them
   double compute_seconds = 0;
   double data_seconds = 0;  // waiting for the samples
-  std::uint64_t steps = 1;  // computed since the last push
+  std::uint64_t steps = 1;  // completed since the last push: 0 if other phases of the step follow
+  std::uint32_t phase = 0;  // of the step; pushes go through all phases in order
 };
 
 // What else a worker declares when it joins.
 struct WorkerPart {
   FlatLayout buffers;  // of which each worker has its own
   wire::DataSource data;
+  std::vector<StepPhase> phases = {};  // of a step; none: one phase of all tensors
 };
 
 // The servers' answer.

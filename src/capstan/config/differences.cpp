@@ -12,7 +12,9 @@ std::vector<Difference> differences(const JobConfig& before, const JobConfig& no
     if (!field.is_kept() || (is_unset(given_before[i]) && is_unset(field))) continue;
     auto old_value = text_of(values_before[i].setting.value), value = text_of(values_now[i].setting.value);
     if (old_value == value) continue;
-    out.push_back({std::string(field.name()), std::move(old_value), std::move(value), field.on_resume,
+    auto rule = field.on_resume;
+    if (field.must_match && field.must_match(old_value) == field.must_match(value)) rule = OnResume::kSameJob;
+    out.push_back({std::string(field.name()), std::move(old_value), std::move(value), rule,
                    now.given.contains(field.name())});
   }
   return out;

@@ -22,10 +22,12 @@ std::vector<Field> model_fields(JobConfig& c) {
       {.setting = {.name = "task",
                    .value = &c.task,
                    .help = "What is trained, if not a network on labelled samples: char-lm (language model "
-                           "of characters)",
+                           "of characters), "
+                           "gan (generates images)",
                    .group = kModel},
        .commands = kLoads,
-       .on_resume = kMustMatch},
+       .on_resume = kMustMatch,
+       .derived = true},
       {.setting = {.name = "network",
                    .value = &c.network,
                    .help = "Network to train: lenet, resnet18-cifar, vgg16-bn … (capstan models lists all)",
@@ -223,16 +225,24 @@ std::vector<Field> job_fields(JobConfig& c) {
   };
 }
 
+// Without options, which may change.
+std::string optimizer_kinds(const std::string& text) {
+  return text.empty() ? text : optimizer::parse_spec(text, optimizer::defaults).kinds();
+}
+
 std::vector<Field> optimizer_fields(JobConfig& c) {
   std::vector<Field> out = {
       {.setting =
            {.name = "optimizer",
             .value = &c.optimizer.name,
-            .help = "sgd (default; adamw with diloco), adam, adamw, adagrad, rmsprop, or none (adds the sum)",
+            .help =
+                "sgd (default; adamw with diloco), adam, adamw, adagrad, rmsprop, or none (adds the sum); "
+                "with options (adam:lr=0.001:beta1=0.5); by tensors (default=sgd,fc*=adam:lr=0.001)",
             .group = kOptimizer},
        .commands = kServes,
        .on_resume = kMustMatch,
-       .derived = true}};
+       .derived = true,
+       .must_match = optimizer_kinds}};
   optimizer::visit_options(
       [&](const optimizer::OptionInfo& option, auto& value) {
         out.push_back(

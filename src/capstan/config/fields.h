@@ -40,6 +40,9 @@ struct Field {
   bool derived = false;
   // May differ between the processes of one job: folders, addresses, threads, devices.
   bool per_process = false;
+  // The part of the value that must match if `on_resume` is kMustMatch; the rest is kSameJob. Null: all of
+  // it.
+  std::string (*must_match)(const std::string& text) = nullptr;
   // For an alternative flag: the field that it sets, and whether it modifies that field's value instead of
   // replacing it.
   std::string_view sets = {};

@@ -18,6 +18,12 @@ namespace {
 
 constexpr double kSgdMomentum = 0.9;
 
+std::uint32_t kinds_of(const optimizer::Spec& spec) {
+  std::uint32_t kinds = 0;
+  for (std::size_t entry = 0; entry < spec.size(); ++entry) kinds |= optimizer::kinds(spec[entry].kind);
+  return kinds;
+}
+
 }  // namespace
 
 void OptimizerConfig::prefer(const strategy::StrategySpec& spec) {
@@ -27,22 +33,31 @@ void OptimizerConfig::prefer(const strategy::StrategySpec& spec) {
     lr_share = static_cast<double>(spec.least_pushes_per_update()) / spec.workers;
 }
 
-optimizer::Options OptimizerConfig::options() const {
-  auto out = optimizer::defaults(optimizer::parse_kind(name.empty() ? preferred : name));
+// An optimizer without options of its own.
+optimizer::Options OptimizerConfig::base(optimizer::Kind kind) const {
+  auto out = optimizer::defaults(kind);
   out.lr *= lr_share;
-  if (out.kind == optimizer::Kind::kSgd) out.momentum = kSgdMomentum;
+  if (kind == optimizer::Kind::kSgd) out.momentum = kSgdMomentum;
   optimizer::visit_options(
       [&](const optimizer::OptionInfo& option, auto& value, const auto& wanted) {
-        if (!wanted) return;
-        if (option.belongs_to(out.kind)) {
-          value = *wanted;
-        } else if (*wanted != 0) {  // a zero is accepted: it means "off" for every optimizer
-          throw UserError(fmt::format("--{} is an option of {}, not of optimizer {}", option.name,
-                                      optimizer::names_of(option.owners), optimizer::name(out.kind)));
-        }
+        if (wanted && option.belongs_to(kind)) value = *wanted;
       },
       out, *this);
-  optimizer::validate(out);
+  return out;
+}
+
+optimizer::Spec OptimizerConfig::spec() const {
+  const auto out = optimizer::parse_spec(name.empty() ? preferred : name,
+                                         [this](optimizer::Kind kind) { return base(kind); });
+  const auto kinds = kinds_of(out);
+  optimizer::visit_options(
+      [&](const optimizer::OptionInfo& option, const auto& wanted) {
+        if (!wanted || *wanted == 0 || (option.owners & kinds) != 0)
+          return;  // a zero is accepted: it means "off" for every optimizer
+        throw UserError(fmt::format("--{} is an option of {}, not of optimizer {}", option.name,
+                                    optimizer::names_of(option.owners), optimizer::names_of(kinds)));
+      },
+      *this);
   return out;
 }
 
@@ -83,6 +98,12 @@ unsigned JobConfig::threads_per_server() const {
 
 strategy::StrategySpec JobConfig::strategy_spec() const {
   return strategy::parse_strategy_spec(strategy::strategy_spec_text(strategy, switches), workers);
+}
+
+GroupTable JobConfig::group_table() const {
+  GroupTable table{.optimizers = optimizer.spec().globs()};
+  if (has_servers()) table.strategies = strategy_spec().globs();
+  return table;
 }
 
 std::map<std::uint32_t, double> parse_slow_workers(const std::string& list, std::uint32_t workers) {
@@ -140,7 +161,7 @@ void JobConfig::validate() const {
   if (!has_servers() && !switches.empty())
     throw UserError(fmt::format("--switch: strategy {} does not support switching", strategy));
   (void)slow_down(0);  // parses the whole list
-  (void)optimizer.options();
+  (void)optimizer.spec();
   const auto every = CheckpointEvery::parse(checkpoint_every);
   if (evaluator && every.steps == 0 && every.seconds == 0)
     throw UserError("--evaluator evaluates checkpoints, but --checkpoint-every never writes none");
@@ -150,14 +171,17 @@ JobConfig JobConfig::resolved() const {
   auto out = *this;
   auto& rule = out.optimizer;
   if (has_servers()) rule.prefer(strategy_spec());
-  const auto options = rule.options();
-  rule.name = optimizer::name(options.kind);
+  const auto spec = rule.spec();
+  if (rule.name.empty()) rule.name = spec.kinds();
   optimizer::visit_options(
       [&](const optimizer::OptionInfo& option, const auto& value, auto& wanted) {
-        wanted.reset();
-        if (option.belongs_to(options.kind)) wanted = value;
+        // Optimizers of groups may have different values: then the option is what was given.
+        if ((option.owners & kinds_of(spec)) == 0)
+          wanted.reset();
+        else if (spec.groups.empty())
+          wanted = value;
       },
-      options, rule);
+      spec.first, rule);
   out.threads = worker_threads();
   out.loader_threads = threads_per_loader();
   out.server_threads = threads_per_server();

@@ -7,15 +7,16 @@
 #include <set>
 #include <string>
 
-#include "capstan/optimizer/optimizer.h"
+#include "capstan/optimizer/spec.h"
 #include "capstan/strategy/strategy_spec.h"
 
 namespace capstan::config {
 
-// The optimizer as a user configures it. An absent option takes the optimizer's own default. Members are
-// named as those of optimizer::Options.
+// The optimizers as a user configures them. An option applies to every entry of `name` that has it and does
+// not set it; an absent one takes the optimizer's own default. Members are named as those of
+// optimizer::Options.
 struct OptimizerConfig {
-  std::string name;  // empty: `preferred`
+  std::string name;  // optimizer/spec.h; empty: `preferred`
   std::optional<double> lr, weight_decay, momentum, dampening, beta1, beta2, eps, alpha, lr_decay;
   std::optional<bool> nesterov, centered;
   std::string lr_schedule = "constant";
@@ -28,8 +29,11 @@ struct OptimizerConfig {
   // same share of the default learning rate. Options that are given stay.
   void prefer(const strategy::StrategySpec& spec);
   // Both throw UserError. Defaults are PyTorch's, except sgd's momentum of 0.9.
-  optimizer::Options options() const;
+  optimizer::Spec spec() const;
   optimizer::Schedule schedule(std::uint64_t total_steps) const;
+
+ private:
+  optimizer::Options base(optimizer::Kind kind) const;
 };
 
 // How often a checkpoint is written: every `steps` updates, or every `seconds`. Both 0: never.
@@ -89,6 +93,7 @@ struct JobConfig {
   bool has_servers() const { return !is_single() && !is_allreduce(); }
   bool resumes() const { return !resume.empty() && resume != "auto"; }  // `auto` may also start a new run
   strategy::StrategySpec strategy_spec() const;  // of a job that has servers; throws UserError
+  GroupTable group_table() const;                // of a model whose steps have one phase; throws UserError
   double slow_down(std::uint32_t worker) const;  // 1 for most; throws UserError
   unsigned worker_threads() const;
   unsigned threads_per_loader() const;

@@ -82,11 +82,11 @@ void follow_allreduce(PreparedJob& job, const std::string& address, std::uint32_
     throw UserError(fmt::format("--group-rank {}: the group has {} workers, from 0", rank, config.workers));
   const auto group = training::AllreduceGroup::join(address, rank, config.workers);
   group->rendezvous();
-  const optimizer::Optimizer rule(config.optimizer.options(), {});
+  const optimizer::OptimizerSet rules(config.optimizer.spec(), {});
   (void)training::train_single(
-      {config.batch_size, config.epochs, config.max_steps, config.seed, config.optimizer.options(),
+      {config.batch_size, config.epochs, config.max_steps, config.seed, config.optimizer.spec(),
        config.optimizer.schedule(job.budget.total), config.threads_per_loader(),
-       single_start(job.resume, rule), part_of(*group, config, rank)},
+       single_start(job.resume, rules), part_of(*group, config, rank)},
       *job.task.task, {});
 }
 

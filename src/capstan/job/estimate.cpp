@@ -5,20 +5,20 @@
 #include "capstan/base/json.h"
 #include "capstan/base/text.h"
 #include "capstan/metrics/evaluation.h"
-#include "capstan/optimizer/optimizer.h"
+#include "capstan/optimizer/spec.h"
 #include "capstan/strategy/strategy.h"
 
 namespace capstan::job {
 
 std::vector<std::string> state_names(const config::JobConfig& config) {
-  auto options = config.optimizer.options();
-  if (!config.has_servers()) return optimizer::Optimizer(options, {}).state_names();
+  auto rules = config.optimizer.spec();
+  if (!config.has_servers()) return optimizer::OptimizerSet(rules, {}).state_names();
   const auto spec = config.strategy_spec();
   if (spec.first->local_steps().uses_local_steps()) {
     const auto outer = spec.first->outer().value_or(strategy::OuterStep{});
-    options = optimizer::outer(outer.rate, outer.momentum);
+    rules = optimizer::outer(outer.rate, outer.momentum);
   }
-  auto names = optimizer::Optimizer(options, {}).state_names();
+  auto names = optimizer::OptimizerSet(rules, {}).state_names();
   if (spec.needs_mean_square()) names.emplace_back("mean_square");
   return names;
 }
@@ -33,7 +33,7 @@ Estimate estimate(const config::JobConfig& config, std::uint64_t model) {
   // On one host workers may read the weights in the server's memory; with local steps each also has a copy.
   const bool in_place = spec.workers_idle_during_update() && config.transport != "ucx";
   const bool local = spec.first->local_steps().uses_local_steps();
-  const optimizer::Optimizer own(config.optimizer.options(), {});
+  const optimizer::OptimizerSet own(config.optimizer.spec(), {});
   const auto arrays = (in_place ? 1 : 2) + (local ? 1 + own.state_names().size() : 0);
   return {model + state, model * arrays, 2 * model * spec.first->pushes_per_update(config.workers)};
 }

@@ -87,7 +87,7 @@ std::string TrainResult::json() const {
             {"workers", config.is_single() ? 1 : config.workers},
             {"servers", config.has_servers() ? config.servers : 0},
             {"transport", transport},
-            {"optimizer", std::string(optimizer::name(config.optimizer.options().kind))},
+            {"optimizer", config.optimizer.spec().kinds()},
             {"steps", reached.steps},
             {"epochs", reached.epochs},
             {"seconds", reached.seconds},

@@ -42,7 +42,7 @@ server::ServerOptions server_options(const ServeOptions& options) {
   server::ServerOptions out;
   out.job = {strategy::strategy_spec_text(config.strategy, config.switches), config.workers, config.servers,
              config.max_steps, options.loss_window};
-  out.optimizer = config.optimizer.options();
+  out.optimizer = config.optimizer.spec();
   out.schedule = config.optimizer.schedule(options.total_steps);
   out.threads = config.threads_per_server();
   out.members.token = options.token;

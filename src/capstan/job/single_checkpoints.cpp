@@ -70,10 +70,10 @@ class SingleCheckpoints::Writer {
 };
 
 SingleCheckpoints::SingleCheckpoints(const PreparedJob& job, const std::filesystem::path& run,
-                                     const optimizer::Optimizer& rule, std::uint32_t workers)
+                                     const optimizer::OptimizerSet& rules, std::uint32_t workers)
     : job_(job),
       run_(run),
-      rule_(rule),
+      rules_(rules),
       workers_(workers),
       writer_(std::make_unique<Writer>(options_of(job.config, run), job.budget.start)) {
   checkpoint::mark_running(run);
@@ -128,19 +128,19 @@ void SingleCheckpoints::begin(const training::SingleState& state) {
   }
   m.version = state.version;
   m.parameters = job_.task.layout.tensors();
+  m.phases = job_.task.task->phases();
   m.strategy = config.strategy;
-  m.optimizer = std::string(optimizer::name(rule_.options().kind));
-  m.state = rule_.state_names();
+  m.optimizer = rules_.spec().kinds();
+  m.state = rules_.state_names();
   m.schedule = config.optimizer.lr_schedule;
-  m.learning_rate = rule_.learning_rate(state.version);
+  m.learning_rate = rules_.learning_rate(state.version);
   m.samples = job_.budget.samples;
   m.seed = config.seed;
   m.trained_samples += state.samples;
   m.segments.push_back({config.batch_size, std::vector(workers_, state.steps)});
 
   const auto size = job_.task.layout.size();
-  const auto snapshot =
-      std::make_shared<checkpoint::Snapshot>(static_cast<std::size_t>(rule_.state_tensors() + 1), size);
+  const auto snapshot = std::make_shared<checkpoint::Snapshot>(rules_.state_names().size() + 1, size);
   const auto destinations = snapshot->destinations();
   for (std::size_t chunk = 0; chunk < state.shard.chunks(); ++chunk)
     state.shard.save_chunk(chunk, destinations);
@@ -149,10 +149,10 @@ void SingleCheckpoints::begin(const training::SingleState& state) {
 }
 
 std::optional<training::SingleStart> single_start(const std::optional<checkpoint::Found>& resume,
-                                                  const optimizer::Optimizer& rule) {
+                                                  const optimizer::OptimizerSet& rules) {
   if (!resume) return {};
-  const auto load = [from = *resume, names = rule.state_names()](std::span<float> weights,
-                                                                 std::vector<std::span<float>> state) {
+  const auto load = [from = *resume, names = rules.state_names()](std::span<float> weights,
+                                                                  std::vector<std::span<float>> state) {
     std::vector<checkpoint::NamedArray> arrays = {{"weights", weights}};
     for (std::size_t i = 0; i < state.size(); ++i) arrays.push_back({names[i], state[i]});
     checkpoint::load(from.folder, from.manifest, {0, weights.size()}, arrays);

@@ -10,7 +10,7 @@
 #include "capstan/checkpoint/checkpointer.h"
 #include "capstan/job/environment.h"
 #include "capstan/job/prepared_job.h"
-#include "capstan/optimizer/optimizer.h"
+#include "capstan/optimizer/spec.h"
 #include "capstan/training/single.h"
 
 namespace capstan::job {
@@ -20,7 +20,7 @@ class SingleCheckpoints {
  public:
   // `workers`: processes that split every step. `job` and `rule` must outlive this object.
   SingleCheckpoints(const PreparedJob& job, const std::filesystem::path& run,
-                    const optimizer::Optimizer& rule, std::uint32_t workers);
+                    const optimizer::OptimizerSet& rules, std::uint32_t workers);
   ~SingleCheckpoints();
 
   void updated(const training::SingleState& state);
@@ -39,7 +39,7 @@ class SingleCheckpoints {
 
   const PreparedJob& job_;
   const std::filesystem::path run_;
-  const optimizer::Optimizer& rule_;
+  const optimizer::OptimizerSet& rules_;
   const std::uint32_t workers_;
   std::string end_error_;
   std::unique_ptr<Writer> writer_;
@@ -47,6 +47,6 @@ class SingleCheckpoints {
 
 // The state to resume from; none for a new run. `rule` names the arrays of optimizer state.
 std::optional<training::SingleStart> single_start(const std::optional<checkpoint::Found>& resume,
-                                                  const optimizer::Optimizer& rule);
+                                                  const optimizer::OptimizerSet& rules);
 
 }  // namespace capstan::job

@@ -22,9 +22,9 @@ SingleProcess::SingleProcess(PreparedJob& job, Environment environment, RunRecor
       environment_(environment),
       record_(record),
       group_(group),
-      rule_(job.config.optimizer.options(), job.config.optimizer.schedule(job.budget.total)),
+      rules_(job.config.optimizer.spec(), job.config.optimizer.schedule(job.budget.total)),
       schedule_(job.budget),
-      checkpoints_(job, record.path(), rule_, group.workers),
+      checkpoints_(job, record.path(), rules_, group.workers),
       evaluator_(options.evaluator, record.path(), environment),
       progress_(job.budget, false, options.progress_interval, environment.now()) {
   status_.workers.resize(group.workers);
@@ -44,8 +44,8 @@ TrainResult SingleProcess::run() {
   callbacks.on_epoch = [this](std::uint64_t, std::span<const float>) { epoch_ended(); };
   auto trained =
       training::train_single({config.batch_size, config.epochs, config.max_steps, config.seed,
-                              config.optimizer.options(), config.optimizer.schedule(job_.budget.total),
-                              config.threads_per_loader(), single_start(job_.resume, rule_), group_},
+                              config.optimizer.spec(), config.optimizer.schedule(job_.budget.total),
+                              config.threads_per_loader(), single_start(job_.resume, rules_), group_},
                              *job_.task.task, callbacks);
   if (const auto error = checkpoints_.error(); !error.empty())
     environment_.events.message("a checkpoint could not be written: " + error);

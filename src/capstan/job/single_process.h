@@ -45,7 +45,7 @@ class SingleProcess {
   Environment environment_;
   RunRecord& record_;
   const training::GroupMember group_;
-  const optimizer::Optimizer rule_;
+  const optimizer::OptimizerSet rules_;
   const EvaluationSchedule schedule_;
   SingleCheckpoints checkpoints_;
   EvaluatorProcess evaluator_;

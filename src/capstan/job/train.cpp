@@ -41,7 +41,7 @@ void check_resumed(const checkpoint::Found& found, const PreparedTask& task,
   const auto folder = found.folder.string();
   if (const auto difference = task.layout.difference(FlatLayout(from.parameters)); !difference.empty())
     throw UserError(fmt::format("{} does not match network {}: {}", folder, config.network, difference));
-  const auto kind = optimizer::name(config.optimizer.options().kind);
+  const auto kind = config.optimizer.spec().kinds();
   if (from.optimizer != kind)
     throw UserError(
         fmt::format("{} was written with {}, not {}: see --optimizer", folder, from.optimizer, kind));
@@ -54,6 +54,14 @@ void check_resumed(const checkpoint::Found& found, const PreparedTask& task,
     throw UserError(
         fmt::format("{} was trained on {} samples with seed {}; this run has {} samples and seed {}", folder,
                     from.samples, from.seed, samples, config.seed));
+}
+
+// Rejects groups without tensors, and strategies that cannot be combined with the task's phases.
+void check_groups(const config::JobConfig& config, const PreparedTask& task) {
+  auto table = config.group_table();
+  table.phases = task.task->phases();
+  const ParameterGroups groups(task.layout, table);
+  if (config.has_servers()) config.strategy_spec().check_phases(groups);
 }
 
 // The limit may come from the resumed run's configuration, so the message names it.
@@ -103,8 +111,7 @@ PreparedJob prepare(config::JobConfig config, Environment environment) {
     config.resume = resumed->from.folder.string();  // also for `auto`: network_options() depends on it
   }
   auto task = make_task(config);
-  if (config.has_servers())
-    (void)config.strategy_spec().groups_of(task.layout);  // rejects groups without tensors
+  check_groups(config, task);
   if (resumed) check_resumed(resumed->from, task, config);
   // Only the folder of the resumed run is reused, or the one that `auto` names if it has no update yet: that
   // run starts again.

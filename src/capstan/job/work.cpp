@@ -86,7 +86,7 @@ std::unique_ptr<client::WorkerClient> join(const WorkOptions& options, const con
                                            const PreparedTask& task, std::span<const float> initial) {
   auto joined = client::WorkerClient::join(
       link_options(options), connector(options), task.layout, initial,
-      {task.buffer_layout, {task.training_samples(), config.seed, config.batch_size}});
+      {task.buffer_layout, {task.training_samples(), config.seed, config.batch_size}, task.task->phases()});
   if (!joined) cannot_join(joined.status());
   return std::move(*joined);
 }

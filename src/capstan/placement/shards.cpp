@@ -18,31 +18,4 @@ std::vector<Range> split(std::uint64_t size, std::uint32_t servers) {
   return ranges;
 }
 
-std::vector<std::vector<Range>> group_ranges(const FlatLayout& layout,
-                                             std::span<const std::uint32_t> group_of_tensor,
-                                             std::uint32_t groups, Range shard) {
-  CAPSTAN_CHECK(group_of_tensor.size() == layout.tensors().size(), "every tensor has a group");
-  std::vector<std::vector<Range>> of(groups);
-  const auto add = [&](std::uint32_t group, Range range) {
-    range = {std::max(range.begin, shard.begin), std::min(range.end, shard.end)};
-    if (range.begin >= range.end) return;
-    range = {range.begin - shard.begin, range.end - shard.begin};
-    auto& ranges = of.at(group);
-    if (!ranges.empty() && ranges.back().end == range.begin) {
-      ranges.back().end = range.end;
-    } else {
-      ranges.push_back(range);
-    }
-  };
-  std::uint64_t at = 0;
-  for (std::size_t t = 0; t < group_of_tensor.size(); ++t) {
-    const auto range = layout.range(t);
-    add(0, {at, range.begin});
-    add(group_of_tensor[t], range);
-    at = range.end;
-  }
-  add(0, {at, layout.size()});
-  return of;
-}
-
 }  // namespace capstan::placement

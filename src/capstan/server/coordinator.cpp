@@ -14,11 +14,23 @@ using wire::Role;
 
 Coordinator::Coordinator(const Options& options)
     : options_(options),
-      engines_(strategy::make_engines(strategy::parse_strategy_spec(options.strategy, options.workers),
-                                      [this] { return current_.now; })),
-      workers_(options.workers, engines_.size()),
+      spec_(strategy::parse_strategy_spec(options.strategy, options.workers)),
+      workers_(options.workers),
       loss_(options.loss_window) {
-  if (options.max_steps > 0) (void)engines_[0].limit({options.max_steps});  // nothing to decide yet
+  set_groups({});
+}
+
+void Coordinator::set_groups(const ParameterGroups& groups) {
+  CAPSTAN_CHECK(workers_.count(WorkerPhase::kReady) + workers_.count(WorkerPhase::kTraining) == 0,
+                "no engine has a worker yet");
+  groups_ = groups;
+  engines_ = strategy::make_engines(spec_, groups, [this] { return current_.now; });
+  workers_.set_groups(groups.size());
+  first_of_phase_.assign(groups.phases(), 0);
+  for (auto g = groups.size(); g-- > 0;) first_of_phase_[groups[g].phase] = g;
+  // Nothing to decide yet.
+  if (options_.max_steps > 0) (void)engines_[0].limit({options_.max_steps});
+  if (stopping_) limit_engines();
 }
 
 void Coordinator::resume(const std::vector<Version>& versions, std::vector<checkpoint::HighWaterMark> marks) {
@@ -78,19 +90,60 @@ Actions Coordinator::staged(ServerId server, WorkerId id, Incarnation incarnatio
   return finish();
 }
 
+void Coordinator::decide_all(std::uint32_t group, const std::vector<strategy::Decision>& decisions) {
+  for (const auto& decision : decisions) std::visit([&](const auto& d) { decide(group, d); }, decision);
+}
+
 // Workers are answered after the updates of every group, so that they see all effects of an event.
 template <class Event>
 void Coordinator::dispatch(const Event& event) {
   current_.scheduled = version();
-  const auto decide_all = [&](std::uint32_t group, const std::vector<strategy::Decision>& decisions) {
-    for (const auto& decision : decisions) std::visit([&](const auto& d) { decide(group, d); }, decision);
-  };
   for (std::uint32_t g = 0; g < engines_.size(); ++g) decide_all(g, event(engines_[g], g));
-  for (std::uint32_t g = 1; engines_[0].exhausted() && g < engines_.size(); ++g) {
-    if (!engines_[g].exhausted()) decide_all(g, engines_[g].limit(engines_[g].version()));
+  if (engines_.size() > 1) {
+    limit_engines();
+    while (is_stuck() && apply_latest_phase()) {
+    }
+    answer_observers();
   }
-  if (engines_.size() > 1) answer_observers();
   answer_released();
+}
+
+// At the job's limit no group makes another update. After a stop request no step begins: the groups of phase
+// 0 make no other update, and those of later phases finish the steps that have begun.
+void Coordinator::limit_engines() {
+  for (std::uint32_t g = 0; g < engines_.size(); ++g) {
+    const bool ends = engines_[0].exhausted() || (stopping_ && is_in_phase(g, 0));
+    if (ends && !engines_[g].exhausted()) decide_all(g, engines_[g].limit(engines_[g].version()));
+  }
+}
+
+// Whether every worker waits for an update that needs another worker. This happens only between phases: a
+// worker that joins, or the loss of one, may leave workers in different phases of their steps.
+bool Coordinator::is_stuck() const {
+  if (groups_.phases() == 1 || !started()) return false;
+  bool any = false;
+  for (const auto& worker : workers_) {
+    if (worker.phase != WorkerPhase::kTraining) continue;
+    if (!worker.waits) return false;
+    any = true;
+  }
+  return any;
+}
+
+// Workers that are ahead continue, and the others reach their phase. False if no group has a buffered push.
+bool Coordinator::apply_latest_phase() {
+  for (auto phase = groups_.phases(); phase-- > 0;) {
+    bool applied = false;
+    for (std::uint32_t g = 0; g < engines_.size(); ++g) {
+      if (!is_in_phase(g, phase) || !engines_[g].has_buffered()) continue;
+      decide_all(g, engines_[g].apply_buffered());
+      applied = true;
+    }
+    if (!applied) continue;
+    limit_engines();
+    return true;
+  }
+  return false;
 }
 
 Actions Coordinator::pull(const wire::Member& member, const wire::Pull& pull, TimePoint now) {
@@ -107,8 +160,11 @@ Actions Coordinator::pull(const wire::Member& member, const wire::Pull& pull, Ti
   worker.pull_request = pull.request;
   if (worker.phase == WorkerPhase::kTraining) {
     // The answer to a staged push waits for the update that includes it, even if a server still lacks it.
-    if (worker.push_state != PushState::kStaged)
-      dispatch([&](strategy::Engine& engine, std::uint32_t) { return engine.pull(id); });
+    if (worker.push_state != PushState::kStaged) {
+      dispatch([&](strategy::Engine& engine, std::uint32_t group) {
+        return worker.released[group] ? std::vector<strategy::Decision>() : engine.pull(id);
+      });
+    }
     return finish();
   }
   // The connection broke after the first request: the request or the weights may have been lost with it.
@@ -142,6 +198,7 @@ Actions Coordinator::member_ended(const wire::Member& member, bool lost, TimePoi
   const bool never_joined = worker.phase == WorkerPhase::kAbsent;
   worker.enter(lost || never_joined ? WorkerPhase::kLost : WorkerPhase::kLeft);
   worker.underway = 0;  // these samples will not be pushed
+  worker.waits = false;
   if (initializer_ == id) initializer_.reset();
   dispatch([&](strategy::Engine& engine, std::uint32_t) { return engine.remove(id); });
   ask_for_initial_weights();
@@ -152,7 +209,10 @@ Actions Coordinator::member_ended(const wire::Member& member, bool lost, TimePoi
 
 Actions Coordinator::stop(TimePoint now) {
   begin(now);
-  dispatch([](strategy::Engine& engine, std::uint32_t) { return engine.limit(engine.version()); });
+  stopping_ = true;
+  dispatch([this](strategy::Engine& engine, std::uint32_t group) {
+    return is_in_phase(group, 0) ? engine.limit(engine.version()) : engine.tick();
+  });
   return finish();
 }
 
@@ -194,19 +254,30 @@ void Coordinator::count_push(WorkerRecord& worker) {
   worker.push_state = PushState::kCounted;
   auto& row = worker.row;
   row.steps = push.steps;
-  row.loss = push.loss;
-  row.samples += push.samples;
+  const bool ends_step = groups_.ends_step(push.sequence.value);
+  if (ends_step) {  // a step's samples count once
+    row.loss = push.loss;
+    row.samples += push.samples;
+  }
   worker.underway = 0;
   ++row.pushes;
   row.compute_seconds += 1e-6 * push.compute_us;
   row.wait_seconds += 1e-6 * push.wait_us;
   row.data_seconds += 1e-6 * push.data_us;
   ++pushes_;
-  worker.released.assign(engines_.size(), false);
+  const auto phase = groups_.phase_of(push.sequence.value);
+  for (std::uint32_t g = 0; g < engines_.size(); ++g) {
+    worker.released[g] = !is_in_phase(g, phase);
+    if (worker.released[g]) worker.marks[g] = std::max(worker.marks[g], push.sequence);
+  }
+  worker.waits = true;
   dispatch([&](strategy::Engine& engine, std::uint32_t group) {
+    if (!is_in_phase(group, phase))
+      return ends_step ? engine.complete_step(push.worker) : std::vector<strategy::Decision>();
     if (worker.marks[group] >= push.sequence) return engine.pull(push.worker);  // applied before a resume
     const auto version = group == 0 ? push.version : worker.given[group];
-    return engine.push({push.worker, push.sequence, push.steps, version, push.samples});
+    const auto step = groups_.phases() == 1 ? version : worker.step;
+    return engine.push({push.worker, push.sequence, push.steps, version, push.samples, step, ends_step});
   });
 }
 
@@ -287,9 +358,21 @@ void Coordinator::decide(std::uint32_t group, const strategy::Drop& drop) {
 
 void Coordinator::decide(std::uint32_t group, const strategy::Release& release) {
   auto& worker = workers_[release.worker];
-  if (group == 0) worker.became = release.applied;
+  const auto phase = worker.push.sequence == Sequence{} ? 0 : groups_.phase_of(worker.push.sequence.value);
+  if (group == first_of_phase_[phase]) worker.became = release.applied;
   worker.released[group] = true;
-  if (std::ranges::all_of(worker.released, std::identity())) current_.released.push_back(release.worker);
+  if (!std::ranges::all_of(worker.released, std::identity())) return;
+  worker.waits = false;
+  current_.released.push_back(release.worker);
+}
+
+// Whether the job ends for a worker with this answer. A worker continues if an earlier phase of its step was
+// applied.
+bool Coordinator::ends_for(const WorkerRecord& worker) const {
+  if (engines_[0].exhausted()) return true;
+  if (!stopping_) return false;
+  const auto sequence = worker.push.sequence.value;
+  return groups_.ends_step(sequence) || (groups_.phase_of(sequence) == 0 && worker.became == Version{});
 }
 
 void Coordinator::answer_released() {
@@ -297,11 +380,12 @@ void Coordinator::answer_released() {
   for (const auto id : std::exchange(current_.released, {})) {
     auto& worker = workers_[id];
     worker.released.assign(engines_.size(), false);
-    worker.given = versions();
+    for (std::uint32_t g = 0; g < engines_.size(); ++g) worker.given[g] = engines_[g].version();
+    if (groups_.ends_step(worker.push.sequence.value)) worker.step = version();
     ++pulls_;
     const auto request = worker.pull_request.value_or(worker.push.sequence.value);
     current_.actions.emplace_back(Order(wire::DeliverOrder{
-        {Role::kWorker, id.value}, {request, version(), worker.became, engines_[0].exhausted()}}));
+        {Role::kWorker, id.value}, {request, version(), worker.became, ends_for(worker)}}));
   }
 }
 

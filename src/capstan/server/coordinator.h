@@ -30,9 +30,9 @@ using Actions = std::vector<Action>;
 // The leader's decisions: which workers take part, which pushes count, when weights are delivered. Pure:
 // events and time in, actions out; no connection, memory, loop or thread. The caller carries out the actions
 // of one event in order, and all of them before the next event. A push counts once every server holds it, so
-// no shard uses a gradient that another lacks. If tensors are in groups, each group has an engine that sees
-// every event; a worker is answered when every group has released it. The job's version, its limit and its
-// report are those of group 0. Not thread-safe.
+// no shard uses a gradient that another lacks. Each parameter group has an engine that sees every event,
+// except pushes of other phases; a worker is answered when every group of its push's phase has released it.
+// The job's version, its limit and its report are those of group 0, whose updates end steps. Not thread-safe.
 class Coordinator {
  public:
   struct Options {
@@ -47,6 +47,9 @@ class Coordinator {
   explicit Coordinator(const Options& options);
   Coordinator(const Coordinator&) = delete;  // the engines refer to current_
   Coordinator& operator=(const Coordinator&) = delete;
+
+  // The groups of the job's model, if there are several. Call before resume() and before any worker is ready.
+  void set_groups(const ParameterGroups& groups);
 
   // Continues from a checkpoint's versions (one per group) and high-water marks. Call before any worker
   // joins.
@@ -64,7 +67,7 @@ class Coordinator {
   Actions pull(const wire::Member& member, const wire::Pull& pull, TimePoint now);
   void progressed(WorkerId worker, const wire::Progress& progress);
   Actions member_ended(const wire::Member& member, bool lost, TimePoint now);
-  Actions stop(TimePoint now);  // ends the job at the next step
+  Actions stop(TimePoint now);  // ends the job: no step begins, steps that have begun are finished
   Actions tick(TimePoint now);  // applies deadlines
 
   // Takes back the actions of an event that were carried out: the next event uses their memory again.
@@ -110,19 +113,28 @@ class Coordinator {
   void ask_for_initial_weights();
   void try_start();
   void enter(WorkerId id);
+  bool is_in_phase(std::uint32_t group, std::uint32_t phase) const { return groups_[group].phase == phase; }
   // Passes an event to every engine in turn, and adds their decisions to the actions.
   template <class Event>
   void dispatch(const Event& event);
+  void decide_all(std::uint32_t group, const std::vector<strategy::Decision>& decisions);
+  void limit_engines();
+  bool is_stuck() const;
+  bool apply_latest_phase();
   void decide(std::uint32_t group, const strategy::Apply& apply);
   void decide(std::uint32_t group, const strategy::Accumulate& accumulate);
   void decide(std::uint32_t group, const strategy::Drop& drop);
   void decide(std::uint32_t group, const strategy::Release& release);
   void answer_released();
+  bool ends_for(const WorkerRecord& worker) const;
   void answer_observers();
 
   const Options options_;
+  const strategy::StrategySpec spec_;
   Current current_;
-  std::vector<strategy::Engine> engines_;  // by group
+  ParameterGroups groups_;
+  std::vector<std::uint32_t> first_of_phase_ = {0};  // the first group of each phase
+  std::vector<strategy::Engine> engines_;            // by group
   WorkerTable workers_;
   LossWindow loss_;
   Version ordered_;  // after all orders so far
@@ -132,7 +144,8 @@ class Coordinator {
   std::set<std::uint32_t> initialized_;  // servers that have weights
   std::optional<WorkerId> initializer_;
   std::uint64_t pushes_ = 0, pulls_ = 0;
-  bool resumed_ = false;  // the weights come from a checkpoint, not from a worker
+  bool resumed_ = false;   // the weights come from a checkpoint, not from a worker
+  bool stopping_ = false;  // no step begins any more
 };
 
 }  // namespace capstan::server

@@ -33,26 +33,28 @@ Result<wire::Member> Follower::admit(const wire::Join& join) {
   }
   const auto layout = wire::from_wire(join.layout);
   if (!layout) return layout.status();
-  if (auto bad = check_layout(*layout); !bad.is_ok()) return bad;
+  const auto phases = wire::phases_from_wire(join.phases);
+  if (auto bad = check_model(*layout, phases); !bad.is_ok()) return bad;
   const auto known = context_.members.incarnation(member.index);
   if (known && *known != join.incarnation)
     return Status::unavailable(
         fmt::format("the previous process of worker {} is not known to be lost yet", member.index));
   if (!shard.has_layout()) {
-    if (auto bad = shard.set_layout(*layout); !bad.is_ok()) return bad;
+    if (auto bad = shard.set_model(*layout, phases); !bad.is_ok()) return bad;
     context_.lifecycle.enter(Phase::kAwaitingWeights);
   }
   return member;
 }
 
 // The leader's model, not that of the first worker here, which the leader may not know.
-Status Follower::check_layout(const FlatLayout& layout) const {
+Status Follower::check_model(const FlatLayout& layout, const std::vector<StepPhase>& phases) const {
   const auto& shard = context_.shard;
-  if (shard.has_layout()) return shard.check_layout(layout);
+  if (shard.has_layout()) return shard.check_model(layout, phases);
   if (!model_) return Status::unavailable("the leader has not announced the job's model yet");
-  const auto difference = model_->difference(layout);
-  if (difference.empty()) return shard.check_layout(layout);
-  return Status::refused("the worker's model differs from the job's (here): " + difference);
+  auto differs = model_->layout.difference(layout);
+  if (differs.empty()) differs = difference(model_->phases, phases);
+  if (differs.empty()) return shard.check_model(layout, phases);
+  return Status::refused("the worker's model differs from the job's (here): " + differs);
 }
 
 void Follower::initialized() {
@@ -130,7 +132,7 @@ Status Follower::announce(const wire::Joined& joined) {
   if (joined.layout.empty()) return Status::ok();
   const auto layout = wire::from_wire(joined.layout);
   if (!layout) return layout.status();
-  model_ = *layout;
+  model_ = {*layout, wire::phases_from_wire(joined.phases)};
   return Status::ok();
 }
 
@@ -142,8 +144,9 @@ void Follower::load_checkpoint() {
   if (manifest.state != shard.state_names())
     throw UserError(fmt::format("{} was written with optimizer {}, whose state differs from this server's",
                                 folder.string(), manifest.optimizer));
-  const auto marks = manifest.marks_of(shard.spec().group_names());
-  if (const auto bad = shard.set_layout(FlatLayout(manifest.parameters), marks); !bad.is_ok())
+  const FlatLayout layout(manifest.parameters);
+  const auto marks = manifest.marks_of(shard.make_groups(layout, manifest.phases).names());
+  if (const auto bad = shard.set_model(layout, manifest.phases, marks); !bad.is_ok())
     throw UserError(bad.message());
   context_.lifecycle.enter(Phase::kLoadingCheckpoint);
   context_.writer.background().post(

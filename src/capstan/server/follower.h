@@ -44,11 +44,15 @@ class Follower final : public Role, private cluster::Link::Events {
   Status execute(const wire::Message& message);
   // The leader's Joined, which it repeats when it knows the job's model.
   Status announce(const wire::Joined& joined);
-  Status check_layout(const FlatLayout& layout) const;
+  Status check_model(const FlatLayout& layout, const std::vector<StepPhase>& phases) const;
   void load_checkpoint();
 
   const RoleContext context_;
-  std::optional<FlatLayout> model_;  // the job's
+  struct Model {
+    FlatLayout layout;
+    std::vector<StepPhase> phases;
+  };
+  std::optional<Model> model_;  // the job's
   cluster::PauseDetector pauses_;
   cluster::Link leader_;  // last: open() calls back
 };

@@ -23,7 +23,7 @@ struct JobDescription {
 
 struct LeaderOptions {
   Coordinator::Options job;
-  optimizer::Options optimizer;
+  optimizer::Spec optimizer;
   optimizer::Schedule schedule;
   Duration join_timeout = std::chrono::seconds(120);  // then the job starts without the missing workers
   checkpoint::CheckpointOptions checkpoints;

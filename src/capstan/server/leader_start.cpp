@@ -12,13 +12,19 @@
 namespace capstan::server {
 namespace {
 
-wire::LocalOptimizer local_optimizer(const optimizer::Options& o, const optimizer::Schedule& s) {
-  wire::LocalOptimizer message{std::string(optimizer::name(o.kind)), {}, s.text(), s.warmup, s.total};
+wire::OptimizerEntry to_wire(const std::string& glob, const optimizer::Options& o) {
+  wire::OptimizerEntry entry{glob, std::string(optimizer::name(o.kind)), {}};
   optimizer::visit_options(
       [&](const optimizer::OptionInfo& option, const auto& value) {
-        message.options.push_back({std::string(option.name), static_cast<double>(value)});
+        entry.options.push_back({std::string(option.name), static_cast<double>(value)});
       },
       o);
+  return entry;
+}
+
+wire::LocalOptimizer local_optimizer(const optimizer::Spec& spec, const optimizer::Schedule& s) {
+  wire::LocalOptimizer message{{to_wire(kDefaultGroup, spec.first)}, s.text(), s.warmup, s.total};
+  for (const auto& group : spec.groups) message.entries.push_back(to_wire(group.glob, group.options));
   return message;
 }
 
@@ -77,15 +83,16 @@ void Leader::load_checkpoint(const checkpoint::Found& from) {
     throw UserError(
         fmt::format("{} was written with optimizer {} (state: {}); this job's optimizer {} has state: {}",
                     from.folder.string(), manifest.optimizer, listed(manifest.state),
-                    optimizer::name(options_.optimizer.kind), listed(names)));
+                    options_.optimizer.kinds(), listed(names)));
   }
-  const auto groups = shard.spec().group_names();
-  if (const auto bad = shard.set_layout(FlatLayout(manifest.parameters), manifest.marks_of(groups));
-      !bad.is_ok())
+  const FlatLayout layout(manifest.parameters);
+  const auto groups = shard.make_groups(layout, manifest.phases).names();
+  if (const auto bad = shard.set_model(layout, manifest.phases, manifest.marks_of(groups)); !bad.is_ok())
     throw UserError(bad.message());
   if (manifest.samples > 0) data_ = wire::DataSource{manifest.samples, manifest.seed, 0};
   if (!manifest.buffers.empty())
     buffers_.restore(FlatLayout(manifest.buffers), checkpoint::load_buffers(from.folder, manifest));
+  coordinator_.set_groups(shard.groups());
   coordinator_.resume(manifest.versions_of(groups), manifest.marks_of(groups));
   context_.lifecycle.enter(Phase::kLoadingCheckpoint);
   context_.writer.background().post(
@@ -114,16 +121,18 @@ Result<wire::Member> Leader::admit(const wire::Join& join) {
   if (context_.lifecycle.phase() >= Phase::kSavingLast) return Status::refused("this job has ended");
   const auto layout = wire::from_wire(join.layout);
   if (!layout) return layout.status();
-  if (auto bad = shard.check_layout(*layout); !bad.is_ok()) return bad;
+  const auto phases = wire::phases_from_wire(join.phases);
+  if (auto bad = shard.check_model(*layout, phases); !bad.is_ok()) return bad;
   if (auto bad = check_data(join); !bad.is_ok()) return bad;
   const auto member =
       coordinator_.admit(join.role, join.index, join.incarnation, context_.members.doubtful());
   if (!member) return member;
   if (!shard.has_layout()) {
-    if (auto bad = shard.set_layout(*layout); !bad.is_ok()) {
+    if (auto bad = shard.set_model(*layout, phases); !bad.is_ok()) {
       run(coordinator_.member_ended(*member, true, context_.loop.now()));
       return bad;
     }
+    coordinator_.set_groups(shard.groups());
     context_.lifecycle.enter(Phase::kAwaitingWeights);
     announce_model();
   }
@@ -140,6 +149,7 @@ void Leader::announce_model() {
     const wire::Member server{wire::Role::kServer, i};
     auto joined = to_joined(shard.terms(), server, shard.range());
     joined.layout = wire::to_wire(shard.layout());
+    joined.phases = wire::to_wire(shard.phases());
     context_.members.send(server, joined);
   }
 }
@@ -167,11 +177,12 @@ checkpoint::Manifest Leader::manifest() const {
   checkpoint::Manifest m;
   m.version = coordinator_.version();
   m.parameters = shard.layout().tensors();
+  m.phases = shard.phases();
   m.strategy = shard.terms().strategy;
-  m.optimizer = std::string(optimizer::name(options_.optimizer.kind));
+  m.optimizer = options_.optimizer.kinds();
   m.state = shard.state_names();
   m.schedule = options_.schedule.text();
-  m.learning_rate = shard.optimizer().learning_rate(m.version);
+  m.learning_rate = shard.optimizers().learning_rate(m.version);
   if (data_) m.samples = data_->samples, m.seed = data_->seed;
   m.trained_samples =
       (options_.resume ? options_.resume->manifest.trained_samples : 0) + coordinator_.report().samples;
@@ -179,9 +190,8 @@ checkpoint::Manifest Leader::manifest() const {
   if (data_ && data_->batch > 0) m.segments.push_back({data_->batch, coordinator_.steps_done()});
   m.marks = coordinator_.marks();
   const auto versions = coordinator_.versions();
-  const auto names = shard.spec().group_names();
-  for (std::size_t g = 0; shard.groups() > 1 && g < names.size(); ++g)
-    m.groups.push_back({names[g], versions[g]});
+  for (std::size_t g = 0; versions.size() > 1 && g < versions.size(); ++g)
+    m.groups.push_back({shard.groups()[g].name, versions[g]});
   return m;
 }
 

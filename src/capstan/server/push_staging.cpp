@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include <fmt/format.h>
+
 #include "capstan/base/data_segment.h"
 
 namespace capstan::server {
@@ -16,16 +18,16 @@ bool PushStaging::Entry::in_use() const {
   return std::ranges::any_of(settled, [&](Sequence s) { return s < staged; });
 }
 
-PushStaging::PushStaging(Range shard, std::uint64_t layout_size, std::uint32_t groups,
+PushStaging::PushStaging(Range shard, std::uint64_t layout_size, ParameterGroups groups,
                          std::vector<checkpoint::HighWaterMark> marks)
-    : shard_(shard), layout_size_(layout_size), groups_(groups), marks_(std::move(marks)) {}
+    : shard_(shard), layout_size_(layout_size), groups_(std::move(groups)), marks_(std::move(marks)) {}
 
 bool PushStaging::join(WorkerId worker, Incarnation incarnation) {
   auto& entry = entries_[worker];
   const bool reconnects = entry.arena && entry.incarnation == incarnation;
   if (!reconnects) {
     entry = {incarnation, std::make_shared<WorkerArena>(shard_, layout_size_), {}, {}, false, {}};
-    entry.settled.resize(groups_);
+    entry.settled.resize(groups_.size());
     for (const auto& mark : marks_) {
       if (mark.worker == worker && mark.incarnation == incarnation) entry.settled[mark.group] = mark.sequence;
     }
@@ -53,6 +55,8 @@ Status PushStaging::check(WorkerId from, const wire::Push& push) const {
   if (push.sequence <= entry->staged) return Status::ok();
   if (!is_open_) return Status::malformed("a push before there are weights");
   if (push.sequence.value != entry->staged.value + 1) return Status::malformed("a push out of order");
+  if (const auto phase = groups_.phase_of(push.sequence.value); push.phase != phase)
+    return Status::malformed(fmt::format("a push of phase {} where phase {} is due", push.phase, phase));
   if (push.steps < entry->steps || push.steps.value - entry->steps.value > kMostStepsPerPush ||
       push.steps.value > kMostSteps)
     return Status::malformed("a push with an impossible number of steps");
@@ -78,6 +82,9 @@ Result<bool> PushStaging::stage(WorkerId from, const wire::Push& push, std::size
     const auto expected = entry.arena->shares_gradients() ? 0 : shard_.size() * sizeof(float);
     if (payload_bytes != expected) return Status::malformed("a push with a payload of the wrong size");
     entry.staged = push.sequence;
+    for (std::uint32_t g = 0; g < groups_.size(); ++g) {
+      if (groups_[g].phase != push.phase) entry.settled[g] = push.sequence;
+    }
     entry.steps = push.steps;
   }
   entry.announced = true;

@@ -6,6 +6,7 @@
 
 #include "capstan/base/flat_layout.h"
 #include "capstan/base/ids.h"
+#include "capstan/base/parameter_groups.h"
 #include "capstan/base/status.h"
 #include "capstan/checkpoint/manifest.h"
 #include "capstan/server/worker_arena.h"
@@ -15,12 +16,13 @@
 namespace capstan::server {
 
 // The newest push of each worker on one server: whether a push is new, repeated or illegal, where its payload
-// goes, and which groups of tensors have processed it. With the high-water marks of a checkpoint, a push
-// counts exactly once. Independent of connections. Owned by the server's loop; not thread-safe.
+// goes, and which parameter groups have processed it; groups of other phases have nothing to do with it. With
+// the high-water marks of a checkpoint, a push counts exactly once. Independent of connections. Owned by the
+// server's loop; not thread-safe.
 class PushStaging {
  public:
   // For one shard of a model; `marks` come from a checkpoint, with the groups of this job.
-  PushStaging(Range shard, std::uint64_t layout_size, std::uint32_t groups,
+  PushStaging(Range shard, std::uint64_t layout_size, ParameterGroups groups,
               std::vector<checkpoint::HighWaterMark> marks = {});
 
   // The weights are initialized: pushes are legal from now on.
@@ -53,7 +55,7 @@ class PushStaging {
     Sequence staged;                // newest push held here
     StepCount steps;                // of that push
     bool announced = false;         // the leader was notified since the worker last joined
-    std::vector<Sequence> settled;  // by group: newest push that was applied, accumulated or dropped
+    std::vector<Sequence> settled;  // by group: newest push that was processed, or is of another phase
 
     bool in_use() const;  // the staged push waits for an order
   };
@@ -63,7 +65,7 @@ class PushStaging {
 
   const Range shard_;
   const std::uint64_t layout_size_;
-  const std::uint32_t groups_;
+  const ParameterGroups groups_;
   const std::vector<checkpoint::HighWaterMark> marks_;
   std::map<WorkerId, Entry> entries_;
   bool is_open_ = false;

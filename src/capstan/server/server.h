@@ -12,7 +12,7 @@ namespace capstan::server {
 struct ServerOptions {
   Coordinator::Options job;                  // the leader's; followers receive theirs from it
   cluster::Link::Connect connect_to_leader;  // none: this server is the leader
-  optimizer::Options optimizer;
+  optimizer::Spec optimizer;
   optimizer::Schedule schedule;
   unsigned threads = 1;
   std::size_t inline_elements = ShardExecutor::kInlineElements;  // shard_executor.h

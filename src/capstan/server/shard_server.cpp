@@ -20,47 +20,59 @@ ShardServer::ShardServer(transport::EventLoop& loop, Options options, MemberTabl
 void ShardServer::set_terms(JobTerms terms) {
   terms_ = std::move(terms);
   spec_ = strategy::parse_strategy_spec(terms_.strategy, terms_.workers);
-  auto rule = options_.optimizer;
+  auto rules = options_.optimizer;
   auto schedule = options_.schedule;
   if (spec_.first->local_steps().uses_local_steps()) {
     const auto outer = spec_.first->outer().value_or(strategy::OuterStep{});
-    rule = optimizer::outer(outer.rate, outer.momentum);
+    rules = optimizer::outer(outer.rate, outer.momentum);
     schedule = {};
   }
-  optimizer_ = std::make_unique<const optimizer::Optimizer>(rule, schedule);
+  optimizers_ = std::make_unique<const optimizer::OptimizerSet>(rules, schedule);
 }
 
 std::vector<std::string> ShardServer::state_names() const {
-  auto names = optimizer_->state_names();
+  auto names = optimizers_->state_names();
   if (spec_.needs_mean_square()) names.emplace_back("mean_square");
   return names;
 }
 
-Status ShardServer::check_layout(const FlatLayout& layout) const {
+// With local steps, phases and optimizers are those of the worker's own weights, and a push carries all
+// tensors.
+ParameterGroups ShardServer::make_groups(const FlatLayout& layout,
+                                         const std::vector<StepPhase>& phases) const {
+  const ParameterGroups groups(layout, {spec_.globs(), options_.optimizer.globs(), phases});
+  spec_.check_phases(groups);
+  return spec_.first->local_steps().uses_local_steps() ? ParameterGroups(layout, {}) : groups;
+}
+
+Status ShardServer::check_model(const FlatLayout& layout, const std::vector<StepPhase>& phases) const {
   if (has_layout()) {
-    const auto difference = layout_.difference(layout);
-    return difference.empty()
+    auto differs = layout_.difference(layout);
+    if (differs.empty()) differs = difference(phases_, phases);
+    return differs.empty()
                ? Status::ok()
-               : Status::refused("the worker's model differs from the server's (here): " + difference);
+               : Status::refused("the worker's model differs from the server's (here): " + differs);
   }
   try {
-    (void)spec_.groups_of(layout);
+    (void)make_groups(layout, phases);
   } catch (const UserError& error) {
     return Status::refused(error.what());
   }
   return Status::ok();
 }
 
-Status ShardServer::set_layout(const FlatLayout& layout, std::vector<checkpoint::HighWaterMark> marks) {
+Status ShardServer::set_model(const FlatLayout& layout, const std::vector<StepPhase>& phases,
+                              std::vector<checkpoint::HighWaterMark> marks) {
   const auto range = placement::split(layout.size(), terms_.servers)[terms_.index.value];
-  const auto parts = placement::group_ranges(layout, spec_.groups_of(layout), groups(), range);
+  const auto groups = make_groups(layout, phases);
   const auto bytes = std::max<std::size_t>(range.size() * sizeof(float), sizeof(float));
   try {
     weights_ = transport::Segment::create(bytes, transport::Segment::PeerMay::kRead);
     executor_ = std::make_unique<ShardExecutor>(
         loop_,
-        std::make_unique<store::DenseShard>(weights_.floats().first(range.size()), *optimizer_,
-                                            spec_.needs_mean_square(), parts),
+        std::make_unique<store::DenseShard>(weights_.floats().first(range.size()), *optimizers_,
+                                            spec_.needs_mean_square(),
+                                            store::shard_groups(layout, groups, range)),
         options_.threads, options_.inline_elements);
   } catch (const UserError& error) {
     return Status::refused(error.what());
@@ -72,8 +84,10 @@ Status ShardServer::set_layout(const FlatLayout& layout, std::vector<checkpoint:
         static_cast<double>(bytes) * (1 + state_names().size()) / 1e9, range.size(), state_names().size()));
   }
   layout_ = layout;
+  phases_ = phases;
+  groups_ = groups;
   range_ = range;
-  staging_.emplace(range_, layout_.size(), groups(), std::move(marks));
+  staging_.emplace(range_, layout_.size(), groups_, std::move(marks));
   delivery_.emplace(*executor_, members_, terms_.in_place);
   return Status::ok();
 }
@@ -123,8 +137,8 @@ Status ShardServer::check_rule(const wire::ApplyOrder& order) const {
 }
 
 Status ShardServer::execute_one(const wire::ApplyOrder& order) {
-  if (order.group >= groups())
-    return Status::malformed(fmt::format("an update of group {} of {}", order.group, groups()));
+  if (order.group >= groups_.size())
+    return Status::malformed(fmt::format("an update of group {} of {}", order.group, groups_.size()));
   std::vector<optimizer::Contribution> contributions;
   std::vector<ShardExecutor::KeepAlive> owners;
   for (const auto& c : order.contributions) {
@@ -148,7 +162,7 @@ Status ShardServer::execute_one(const wire::ApplyOrder& order) {
 }
 
 Status ShardServer::execute_one(const wire::AccumulateOrder& order) {
-  if (groups() > 1) return Status::malformed("an accumulated push in a job with groups");
+  if (groups_.size() > 1) return Status::malformed("an accumulated push in a job with groups");
   const auto& c = order.contribution;
   const auto arena = staging_->held(c.worker, c.sequence, 0);
   if (!arena || (!has_accumulated_ && !order.first))
@@ -162,8 +176,8 @@ Status ShardServer::execute_one(const wire::AccumulateOrder& order) {
 }
 
 Status ShardServer::execute_one(const wire::DropOrder& order) {
-  if (order.group >= groups())
-    return Status::malformed(fmt::format("a drop by group {} of {}", order.group, groups()));
+  if (order.group >= groups_.size())
+    return Status::malformed(fmt::format("a drop by group {} of {}", order.group, groups_.size()));
   staging_->settle(order.worker, order.sequence, order.group);
   return Status::ok();
 }

@@ -9,7 +9,7 @@
 
 #include "capstan/base/flat_layout.h"
 #include "capstan/checkpoint/checkpointer.h"
-#include "capstan/optimizer/optimizer.h"
+#include "capstan/optimizer/spec.h"
 #include "capstan/server/job_terms.h"
 #include "capstan/server/orders.h"
 #include "capstan/server/push_staging.h"
@@ -25,7 +25,7 @@ namespace capstan::server {
 class ShardServer {
  public:
   struct Options {
-    optimizer::Options optimizer;
+    optimizer::Spec optimizer;
     optimizer::Schedule schedule;
     unsigned threads = 1;
     std::size_t inline_elements = ShardExecutor::kInlineElements;  // shard_executor.h
@@ -35,21 +35,25 @@ class ShardServer {
   ShardServer(transport::EventLoop& loop, Options options, MemberTable& members,
               std::function<void()> on_idle);
 
-  // Sets the job's terms; call before set_layout(). Throws UserError for an unknown strategy.
+  // Sets the job's terms; call before set_model(). Throws UserError for an unknown strategy.
   void set_terms(JobTerms terms);
   const JobTerms& terms() const { return terms_; }
   const strategy::StrategySpec& spec() const { return spec_; }
-  std::uint32_t groups() const { return static_cast<std::uint32_t>(spec_.groups.size()) + 1; }
-  const optimizer::Optimizer& optimizer() const { return *optimizer_; }
+  const ParameterGroups& groups() const { return groups_; }  // of the model; one before there is a layout
+  const optimizer::OptimizerSet& optimizers() const { return *optimizers_; }
   // Of the arrays beside the weights.
   std::vector<std::string> state_names() const;
 
-  // Refuses a layout that this job cannot train.
-  Status check_layout(const FlatLayout& layout) const;
+  // The parameter groups of a model in this job. Throws UserError for a model that the job cannot train.
+  ParameterGroups make_groups(const FlatLayout& layout, const std::vector<StepPhase>& phases) const;
+  // Refuses a model that this job cannot train.
+  Status check_model(const FlatLayout& layout, const std::vector<StepPhase>& phases = {}) const;
   // Creates the shard, once. `marks` come from a checkpoint. Fails if memory is insufficient.
-  Status set_layout(const FlatLayout& layout, std::vector<checkpoint::HighWaterMark> marks = {});
+  Status set_model(const FlatLayout& layout, const std::vector<StepPhase>& phases = {},
+                   std::vector<checkpoint::HighWaterMark> marks = {});
   bool has_layout() const { return executor_ != nullptr; }
   const FlatLayout& layout() const { return layout_; }
+  const std::vector<StepPhase>& phases() const { return phases_; }  // as the workers declare them
   Range range() const { return range_; }
   const transport::Segment& segment() const { return weights_; }
 
@@ -84,8 +88,10 @@ class ShardServer {
   const std::function<void()> on_idle_;
   JobTerms terms_;
   strategy::StrategySpec spec_;
-  std::unique_ptr<const optimizer::Optimizer> optimizer_;
+  std::unique_ptr<const optimizer::OptimizerSet> optimizers_;
   FlatLayout layout_;
+  std::vector<StepPhase> phases_;
+  ParameterGroups groups_;
   Range range_;
   transport::Segment weights_;
   std::optional<PushStaging> staging_;

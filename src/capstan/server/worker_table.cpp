@@ -45,12 +45,19 @@ bool WorkerRecord::is_live() const {
   return phase == kJoined || phase == kReady || phase == kTraining;
 }
 
-WorkerTable::WorkerTable(std::uint32_t workers, std::size_t groups) : groups_(groups), records_(workers) {
-  for (auto& record : records_) {
-    record.marks.resize(groups);
-    record.released.resize(groups);
-    record.given.resize(groups);
-  }
+void WorkerRecord::resize(std::size_t groups) {
+  marks.resize(groups);
+  released.resize(groups);
+  given.resize(groups);
+}
+
+WorkerTable::WorkerTable(std::uint32_t workers, std::size_t groups) : records_(workers) {
+  set_groups(groups);
+}
+
+void WorkerTable::set_groups(std::size_t groups) {
+  groups_ = groups;
+  for (auto& record : records_) record.resize(groups);
 }
 
 Result<WorkerId> WorkerTable::admit(std::optional<std::uint32_t> rank, Incarnation incarnation,
@@ -111,9 +118,7 @@ void WorkerTable::take_place(std::uint32_t rank, Incarnation incarnation) {
   fresh.incarnation = incarnation;
   fresh.applied = record.applied;
   fresh.accumulated_steps = record.accumulated_steps;
-  fresh.marks.resize(groups_);
-  fresh.released.resize(groups_);
-  fresh.given.resize(groups_);
+  fresh.resize(groups_);
   for (const auto& mark : earlier_marks_) {
     if (mark.worker.value != rank || mark.incarnation != incarnation) continue;
     fresh.marks[mark.group] = mark.sequence;

@@ -24,8 +24,9 @@ enum class WorkerPhase : std::uint8_t {
 // The one table of transitions. A new incarnation may take a lost worker's rank.
 bool may_follow(WorkerPhase from, WorkerPhase to);
 
-// A worker's newest push: staged until every server holds it, counted once the strategy has it. Each group of
-// tensors then applies, accumulates or drops it and raises its high-water mark.
+// A worker's newest push: staged until every server holds it, counted once the strategy has it. Each
+// parameter group of its phase then applies, accumulates or drops it and raises its high-water mark; the
+// other groups do so at once.
 enum class PushState : std::uint8_t { kNone, kStaged, kCounted };
 
 struct WorkerRecord {
@@ -40,16 +41,19 @@ struct WorkerRecord {
   StepCount applied;           // steps up to the newest push that the weights include
   std::uint32_t underway = 0;  // samples since the newest push, as reported by the worker
   Version became;              // first version that includes its newest push; 0 for none
+  Version step;                // the job's version when its current step began
+  bool waits = false;          // its newest push is counted and not answered
   // Its newest push in the servers' sum, until an update applies the sum. A checkpoint does not have the sum.
   Sequence accumulated;
   std::optional<StepCount> accumulated_steps;
-  // By group of tensors:
-  std::vector<Sequence> marks;  // newest push that was applied or dropped
-  std::vector<bool> released;   // since its newest push or the last answer
+  // By parameter group:
+  std::vector<Sequence> marks;  // newest push that was applied or dropped, or is of another phase
+  std::vector<bool> released;   // since its newest push or the last answer; from the start in other phases
   std::vector<Version> given;   // of the weights delivered last
 
   // Checks the table of transitions.
   void enter(WorkerPhase next);
+  void resize(std::size_t groups);
   bool is_live() const;
   bool has_ended() const { return phase == WorkerPhase::kLeft || phase == WorkerPhase::kLost; }
 };
@@ -57,8 +61,10 @@ struct WorkerRecord {
 // The workers of a job by rank, and the rules for assigning ranks. Owned by the coordinator; not thread-safe.
 class WorkerTable {
  public:
-  WorkerTable(std::uint32_t workers, std::size_t groups);
+  explicit WorkerTable(std::uint32_t workers, std::size_t groups = 1);
 
+  // Before any worker is ready.
+  void set_groups(std::size_t groups);
   std::uint32_t size() const { return static_cast<std::uint32_t>(records_.size()); }
   WorkerRecord& operator[](WorkerId worker) { return records_[worker.value]; }
   const WorkerRecord& operator[](WorkerId worker) const { return records_[worker.value]; }
@@ -89,7 +95,7 @@ class WorkerTable {
   Status all_taken(std::span<const std::uint32_t> doubtful) const;
   void take_place(std::uint32_t rank, Incarnation incarnation);
 
-  const std::size_t groups_;
+  std::size_t groups_ = 1;
   std::vector<WorkerRecord> records_;
   std::vector<checkpoint::HighWaterMark> earlier_marks_;
 };

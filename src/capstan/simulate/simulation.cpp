@@ -239,8 +239,12 @@ class Simulation {
     ++p_.pushes;
     const auto samples =
         std::min<std::uint64_t>(steps_ * c_.batch, std::numeric_limits<std::uint32_t>::max());
-    carry_out(engine_.push(
-        {{w}, {++worker.sequence}, {worker.clock}, worker.version, static_cast<std::uint32_t>(samples)}));
+    carry_out(engine_.push({{w},
+                            {++worker.sequence},
+                            {worker.clock},
+                            worker.version,
+                            static_cast<std::uint32_t>(samples),
+                            worker.version}));
   }
 
   void received(std::uint32_t w) {

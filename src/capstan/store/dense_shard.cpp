@@ -26,24 +26,32 @@ void cut(Range range, std::vector<Range>& chunks) {
 
 }  // namespace
 
-DenseShard::DenseShard(std::span<float> weights, const optimizer::Optimizer& optimizer, bool adaptive,
-                       const std::vector<std::vector<Range>>& groups)
-    : weights_(weights),
-      optimizer_(optimizer),
-      optimizer_state_(static_cast<std::size_t>(optimizer.state_tensors())) {
+std::vector<ShardGroup> shard_groups(const FlatLayout& layout, const ParameterGroups& groups, Range shard) {
+  const auto ranges = group_ranges(layout, groups.of_tensors(), groups.size(), shard);
+  std::vector<ShardGroup> out;
+  for (std::uint32_t g = 0; g < groups.size(); ++g) out.push_back({ranges[g], groups[g].optimizer});
+  return out;
+}
+
+DenseShard::DenseShard(std::span<float> weights, const optimizer::OptimizerSet& optimizers, bool adaptive,
+                       const std::vector<ShardGroup>& groups)
+    : weights_(weights), optimizers_(optimizers) {
   cut({0, weights.size()}, whole_);
   if (groups.size() > 1) {
     std::uint64_t elements = 0;
-    for (const auto& ranges : groups) {
+    entries_.clear();
+    for (const auto& group : groups) {
+      entries_.push_back(group.optimizer);
       auto& chunks = groups_.emplace_back();
-      for (const auto& range : ranges) {
+      for (const auto& range : group.ranges) {
         cut(range, chunks);
         elements += range.size();
       }
     }
     CAPSTAN_CHECK(elements == weights.size(), "every element is in one group");
   }
-  for (std::size_t i = 0; i < optimizer_state_ + (adaptive ? 1 : 0); ++i) state_.emplace_back(weights.size());
+  const auto arrays = optimizers.state_names().size() + (adaptive ? 1 : 0);
+  for (std::size_t i = 0; i < arrays; ++i) state_.emplace_back(weights.size());
 }
 
 const std::vector<Range>& DenseShard::chunks_of(std::size_t group) const {
@@ -75,15 +83,22 @@ void DenseShard::apply_chunk(std::size_t chunk, const optimizer::UpdateIndex& in
     move(range, rule.strength, contributions);
   } else if (compensates && contributions[0].base) {
     CAPSTAN_CHECK(contributions.size() == 1, "one gradient is compensated at a time");
-    compensate(range, index, contributions[0], rule);
+    compensate(group, range, index, contributions[0], rule);
   } else {
     std::vector<optimizer::Contribution> here(contributions.begin(), contributions.end());
     for (auto& c : here) c.gradient += range.begin;
-    std::vector<float*> state;
-    for (std::size_t i = 0; i < optimizer_state_; ++i) state.push_back(state_[i].data() + range.begin);
-    optimizer_.update(index, weights_of(range), state, here, rule.rate);
+    update(group, index, range, here, rule.rate);
   }
   copy(range, destinations);
+}
+
+// Gradients point to the range's first element.
+void DenseShard::update(std::size_t group, const optimizer::UpdateIndex& index, Range range,
+                        std::span<const optimizer::Contribution> contributions, double rate) {
+  const auto entry = entries_[group];
+  std::vector<float*> state;
+  for (const auto i : optimizers_.state_of(entry)) state.push_back(state_[i].data() + range.begin);
+  optimizers_[entry].update(index, weights_of(range), state, contributions, rate);
 }
 
 void DenseShard::move(Range range, double keep, std::span<const optimizer::Contribution> contributions) {
@@ -99,24 +114,24 @@ void DenseShard::move(Range range, double keep, std::span<const optimizer::Contr
   }
 }
 
-void DenseShard::compensate(Range range, const optimizer::UpdateIndex& index,
+void DenseShard::compensate(std::size_t group, Range range, const optimizer::UpdateIndex& index,
                             const optimizer::Contribution& c, const UpdateRule& rule) {
   const auto strength = static_cast<float>(rule.strength);
   alignas(64) float corrected[kBlock];
-  std::vector<float*> state(optimizer_state_);
   for (auto at = range.begin; at < range.end; at += kBlock) {
-    const auto weights = weights_of({at, std::min<std::uint64_t>(at + kBlock, range.end)});
+    const Range block{at, std::min<std::uint64_t>(at + kBlock, range.end)};
+    const auto weights = weights_of(block);
     const std::span<const float> gradient(c.gradient + at, weights.size());
     if (rule.kind == UpdateRule::Kind::kCompensate) {
       kernels::compensate(strength, gradient, weights.data(), c.base + at, corrected);
     } else {
-      CAPSTAN_CHECK(state_.size() > optimizer_state_, "the shard keeps the mean of squared gradients");
+      CAPSTAN_CHECK(state_.size() > optimizers_.state_names().size(),
+                    "the shard keeps the mean of squared gradients");
       kernels::compensate_adaptive(strength, gradient, weights.data(), c.base + at, state_.back().data() + at,
                                    corrected);
     }
-    for (std::size_t i = 0; i < optimizer_state_; ++i) state[i] = state_[i].data() + at;
     const optimizer::Contribution merged{corrected, c.factor};
-    optimizer_.update(index, weights, state, {&merged, 1}, rule.rate);
+    update(group, index, block, {&merged, 1}, rule.rate);
   }
 }
 

@@ -7,11 +7,21 @@
 
 #include "capstan/base/flat_layout.h"
 #include "capstan/base/ids.h"
+#include "capstan/base/parameter_groups.h"
 #include "capstan/base/update_rule.h"
-#include "capstan/optimizer/optimizer.h"
+#include "capstan/optimizer/spec.h"
 #include "capstan/store/zeroed_array.h"
 
 namespace capstan::store {
+
+// The elements of a shard that are updated together.
+struct ShardGroup {
+  std::vector<Range> ranges;  // sorted
+  std::size_t optimizer = 0;  // entry of the OptimizerSet
+};
+
+// The parameter groups of a model within a shard.
+std::vector<ShardGroup> shard_groups(const FlatLayout& layout, const ParameterGroups& groups, Range shard);
 
 // The weights of one server's range, in memory of the caller (it may be shared), and their optimizer state.
 // Several threads may work on different chunks at once; everything else is not thread-safe.
@@ -21,10 +31,9 @@ class DenseShard {
   static constexpr std::size_t kChunk = std::size_t{64} * 1024;
 
   // `adaptive`: also keeps the mean of squared gradients, for UpdateRule::Kind::kCompensateAdaptive.
-  // `groups`: the elements of each group that is updated separately, as sorted ranges that together cover the
-  // shard.
-  DenseShard(std::span<float> weights, const optimizer::Optimizer& optimizer, bool adaptive = false,
-             const std::vector<std::vector<Range>>& groups = {});
+  // `groups`: each is updated separately, and together they cover the shard; none: one group.
+  DenseShard(std::span<float> weights, const optimizer::OptimizerSet& optimizers, bool adaptive = false,
+             const std::vector<ShardGroup>& groups = {});
 
   std::span<const float> weights() const { return weights_; }
   std::span<float> mutable_weights() { return weights_; }
@@ -51,25 +60,28 @@ class DenseShard {
   // Copies one chunk of the weights to the first destination, and of each state array to one of the others.
   void save_chunk(std::size_t chunk, std::span<float* const> destinations) const;
 
-  // The optimizer's state arrays in its order, then the mean of squared gradients where it is kept.
+  // The optimizers' state arrays in the order of OptimizerSet::state_names(), then the mean of squared
+  // gradients where it is kept.
   std::vector<std::span<const float>> state() const;
   std::vector<std::span<float>> mutable_state();
 
  private:
   const std::vector<Range>& chunks_of(std::size_t group) const;
+  void update(std::size_t group, const optimizer::UpdateIndex& index, Range range,
+              std::span<const optimizer::Contribution> contributions, double rate);
   Range chunk(std::size_t index) const;
   std::span<float> weights_of(Range range) const { return weights_.subspan(range.begin, range.size()); }
   void move(Range range, double keep, std::span<const optimizer::Contribution> contributions);
-  void compensate(Range range, const optimizer::UpdateIndex& index,
+  void compensate(std::size_t group, Range range, const optimizer::UpdateIndex& index,
                   const optimizer::Contribution& contribution, const UpdateRule& rule);
   void copy(Range range, std::span<float* const> destinations) const;
 
   std::span<float> weights_;
   std::vector<Range> whole_;                // chunks of the shard
   std::vector<std::vector<Range>> groups_;  // chunks of each group; empty for a single group
-  const optimizer::Optimizer& optimizer_;
+  std::vector<std::size_t> entries_ = {0};  // the optimizer of each group
+  const optimizer::OptimizerSet& optimizers_;
   std::vector<ZeroedArray> state_;
-  std::size_t optimizer_state_;  // number of state arrays of the optimizer
   std::optional<ZeroedArray> sum_;
 };
 

@@ -15,12 +15,13 @@ class Backup final : public Strategy {
 
   std::string spelling() const override { return fmt::format("backup:{}", spare_); }
   Admission admit(const Push& push, const View& view) const override {
-    return push.version == view.version ? Admission::kTake : Admission::kDrop;
+    return push.step == view.version ? Admission::kTake : Admission::kDrop;
   }
   Trigger trigger(const View& view) const override {
     const auto enough = view.live.size() > spare_ ? view.live.size() - spare_ : std::size_t{1};
     return {!view.live.empty() && view.buffer.size() >= enough ? enough : 0};
   }
+  bool drops_by_step() const override { return true; }
   bool workers_idle_during_update(std::uint32_t) const override { return spare_ == 0; }
   std::uint32_t pushes_per_update(std::uint32_t workers) const override { return workers; }
 

@@ -17,17 +17,19 @@ Staleness Engine::Tally::result() const {
   return count == 0 ? Staleness{} : Staleness{static_cast<double>(sum) / static_cast<double>(count), max};
 }
 
-Engine::Engine(std::unique_ptr<Strategy> strategy, std::vector<Phase> later, Now now)
+Engine::Engine(std::shared_ptr<const Strategy> strategy, std::vector<Switch> later, Now now)
     : strategy_(std::move(strategy)), later_(std::move(later)), now_(std::move(now)) {}
 
-Engine::Engine(StrategySpec spec, Now now)
-    : Engine(std::move(spec.first), std::move(spec.later), std::move(now)) {}
-
-std::vector<Engine> make_engines(StrategySpec spec, const Engine::Now& now) {
-  auto groups = std::move(spec.groups);
+std::vector<Engine> make_engines(const StrategySpec& spec, const ParameterGroups& groups,
+                                 const Engine::Now& now) {
   std::vector<Engine> engines;
-  engines.emplace_back(std::move(spec), now);
-  for (auto& group : groups) engines.emplace_back(std::move(group.strategy), std::vector<Phase>(), now);
+  for (const auto& group : groups) {
+    if (group.strategy == 0) {
+      engines.emplace_back(spec.first, spec.later, now);
+    } else {
+      engines.emplace_back(spec.groups[group.strategy - 1].strategy, std::vector<Switch>(), now);
+    }
+  }
   return engines;
 }
 
@@ -64,6 +66,12 @@ void Engine::count_pushes(std::optional<PushCount> from, std::optional<PushCount
   if (slowest() != before) ask_all_ = true;
 }
 
+void Engine::count_push(LiveWorker& worker) {
+  const auto before = worker.pushes;
+  ++worker.pushes.value;
+  count_pushes(before, worker.pushes);
+}
+
 std::vector<Decision> Engine::join(WorkerId worker) {
   CAPSTAN_CHECK(!is_live(worker), "the worker is not a member yet");
   const auto pushes = slowest();
@@ -78,9 +86,7 @@ std::vector<Decision> Engine::push(const Push& push) {
   auto* worker = find(push.worker);
   CAPSTAN_CHECK(worker && !worker->buffered, "a live worker has at most one push in the buffer");
   std::vector<Decision> out;
-  const PushCount before = worker->pushes;
-  ++worker->pushes.value;
-  count_pushes(before, worker->pushes);
+  if (push.ends_step) count_push(*worker);
   waiting_[push.worker] = {true, {}};
   ask_.push_back(push.worker);
   const auto admission = strategy_->admit(push, view());
@@ -107,6 +113,20 @@ std::vector<Decision> Engine::pull(WorkerId worker) {
   waiting_[worker].waits = true;
   ask_.push_back(worker);
   return tick();
+}
+
+std::vector<Decision> Engine::complete_step(WorkerId worker) {
+  auto* const live = find(worker);
+  CAPSTAN_CHECK(live, "only a live worker completes a step");
+  count_push(*live);
+  return tick();
+}
+
+std::vector<Decision> Engine::apply_buffered() {
+  std::vector<Decision> out;
+  if (!buffer_.empty()) apply(buffer_.size(), out);
+  settle(out);
+  return out;
 }
 
 std::vector<Decision> Engine::remove(WorkerId worker) {

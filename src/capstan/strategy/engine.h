@@ -62,9 +62,8 @@ class Engine {
   using Now = std::function<TimePoint()>;
 
   // `later` is sorted by version. Before a switch, the old strategy applies what is buffered.
-  explicit Engine(std::unique_ptr<Strategy> strategy, std::vector<Phase> later = {},
+  explicit Engine(std::shared_ptr<const Strategy> strategy, std::vector<Switch> later = {},
                   Now now = SteadyClock::now);
-  explicit Engine(StrategySpec spec, Now now = SteadyClock::now);
 
   const Strategy& strategy() const { return *strategy_; }  // the current one
   Version version() const { return version_; }
@@ -79,6 +78,11 @@ class Engine {
   // A push is also a pull: the worker waits for the answer.
   std::vector<Decision> push(const Push& push);
   std::vector<Decision> pull(WorkerId worker);
+  // The worker has pushed the last phase of its step to other groups.
+  std::vector<Decision> complete_step(WorkerId worker);
+  // Makes one update of all buffered pushes: no worker is left that could push.
+  std::vector<Decision> apply_buffered();
+  bool has_buffered() const { return !buffer_.empty(); }
   // The worker has left or is lost; its buffered push, if any, is dropped.
   std::vector<Decision> remove(WorkerId worker);
   std::vector<Decision> begin();
@@ -106,14 +110,15 @@ class Engine {
   PushCount slowest() const { return push_counts_.empty() ? PushCount{} : push_counts_.begin()->first; }
   LiveWorker* find(WorkerId worker);
   void count_pushes(std::optional<PushCount> from, std::optional<PushCount> to);
+  void count_push(LiveWorker& worker);
   bool apply_what_is_due(std::vector<Decision>& out);
   void settle(std::vector<Decision>& out);
   void release(std::vector<Decision>& out);
   void drop_buffered(std::vector<Decision>& out);
   void apply(std::size_t count, std::vector<Decision>& out);
 
-  std::unique_ptr<Strategy> strategy_;
-  std::vector<Phase> later_;
+  std::shared_ptr<const Strategy> strategy_;
+  std::vector<Switch> later_;
   const Now now_;
   bool started_ = false;
   Version version_;
@@ -132,7 +137,8 @@ class Engine {
   std::map<WorkerId, Tally> staleness_of_;
 };
 
-// One engine for each group of a spec, the default group first.
-std::vector<Engine> make_engines(StrategySpec spec, const Engine::Now& now = SteadyClock::now);
+// One engine for each parameter group.
+std::vector<Engine> make_engines(const StrategySpec& spec, const ParameterGroups& groups,
+                                 const Engine::Now& now = SteadyClock::now);
 
 }  // namespace capstan::strategy

@@ -21,6 +21,8 @@ struct Push {
   StepCount steps;  // that the worker has computed up to this push
   Version version;  // of the weights that the push was computed on
   std::uint32_t samples = 0;
+  Version step = {};      // that began the worker's step; equal to `version` if a step is one push
+  bool ends_step = true;  // its last phase
   // Set by the engine:
   TimePoint arrived = {};
   bool accumulated = false;  // is part of the servers' sum
@@ -31,7 +33,7 @@ std::uint64_t staleness(const Push& push, Version now);
 
 struct LiveWorker {
   WorkerId id;
-  PushCount pushes;       // starts at that of the slowest worker when it joins
+  PushCount pushes;       // that ended a step; starts at that of the slowest worker when it joins
   bool buffered = false;  // its newest push waits in the buffer
 };
 
@@ -84,7 +86,7 @@ struct OuterStep {
   double momentum = 0;
 };
 
-// One rule of synchronisation. Immutable; owned by the Engine.
+// One rule of synchronisation. Immutable, so several engines may share it.
 class Strategy {
  public:
   virtual ~Strategy() = default;
@@ -113,6 +115,8 @@ class Strategy {
   virtual std::optional<OuterStep> outer() const { return {}; }
   // Whether servers keep the mean of squared gradients, for UpdateRule::Kind::kCompensateAdaptive.
   virtual bool needs_mean_square() const { return false; }
+  // Whether it drops pushes of past steps, so that a step must be one update of every group.
+  virtual bool drops_by_step() const { return false; }
   // True if no update can happen while any of `workers` workers computes, so that workers may read the
   // server's weights in place.
   virtual bool workers_idle_during_update(std::uint32_t workers) const = 0;

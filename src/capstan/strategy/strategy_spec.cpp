@@ -23,7 +23,7 @@ std::vector<std::string> split(const std::string& text, char at) {
   return parts;
 }
 
-Phase parse_phase(const std::string& text, std::uint32_t workers) {
+Switch parse_switch(const std::string& text, std::uint32_t workers) {
   const auto equals = text.find('=');
   std::uint64_t from = 0;
   const auto* const end = text.data() + std::min(equals, text.size());
@@ -31,28 +31,6 @@ Phase parse_phase(const std::string& text, std::uint32_t workers) {
   if (equals == std::string::npos || error != std::errc() || at != end || from == 0)
     throw UserError(fmt::format("--switch {}: must be STEP=STRATEGY, such as 500=async", text));
   return {{from}, parse(text.substr(equals + 1), workers)};
-}
-
-constexpr const char* kDefault = "default";
-
-bool matches(std::string_view glob, std::string_view name) {
-  // The position of the last star in the glob, and of the last attempt to match the text after it.
-  auto star = std::string_view::npos;
-  std::size_t g = 0, n = 0, tried = 0;
-  while (n < name.size()) {
-    if (g < glob.size() && glob[g] == '*') {
-      star = g++;
-      tried = n;
-    } else if (g < glob.size() && (glob[g] == '?' || glob[g] == name[n])) {
-      ++g, ++n;
-    } else if (star != std::string_view::npos) {
-      g = star + 1;
-      n = ++tried;
-    } else {
-      return false;
-    }
-  }
-  return glob.find_first_not_of('*', g) == std::string_view::npos;
 }
 
 Group parse_group(const std::string& text, std::uint32_t workers) {
@@ -89,7 +67,7 @@ StrategySpec parse_groups(const std::string& text, std::uint32_t workers) {
     if (std::ranges::find(globs, group.glob) != globs.end())
       throw UserError(fmt::format("--strategy: group {} is given twice", group.glob));
     globs.push_back(group.glob);
-    if (group.glob == kDefault) {
+    if (group.glob == kDefaultGroup) {
       spec.first = std::move(group.strategy);
     } else {
       spec.groups.push_back(std::move(group));
@@ -101,15 +79,15 @@ StrategySpec parse_groups(const std::string& text, std::uint32_t workers) {
   return spec;
 }
 
-// Calls visit(first version, end version, pushes per update) for each phase.
+// Calls visit(first version, end version, pushes per update) for each strategy in turn.
 template <class Visit>
-void for_each_phase(const StrategySpec& spec, Visit visit) {
+void for_each_strategy(const StrategySpec& spec, Visit visit) {
   const Strategy* strategy = spec.first.get();
   std::uint64_t begin = 0;
-  for (const auto& phase : spec.later) {
-    visit(begin, phase.from.value, strategy->pushes_per_update(spec.workers));
-    begin = phase.from.value;
-    strategy = phase.strategy.get();
+  for (const auto& next : spec.later) {
+    visit(begin, next.from.value, strategy->pushes_per_update(spec.workers));
+    begin = next.from.value;
+    strategy = next.strategy.get();
   }
   visit(begin, kEver, strategy->pushes_per_update(spec.workers));
 }
@@ -118,23 +96,23 @@ void for_each_phase(const StrategySpec& spec, Visit visit) {
 
 std::string StrategySpec::spelling() const {
   auto text = first->spelling();
-  if (!groups.empty()) text = fmt::format("{}={}", kDefault, text);
+  if (!groups.empty()) text = fmt::format("{}={}", kDefaultGroup, text);
   for (const auto& group : groups) text += fmt::format(",{}={}", group.glob, group.strategy->spelling());
-  for (const auto& phase : later) text += fmt::format(";{}={}", phase.from.value, phase.strategy->spelling());
+  for (const auto& next : later) text += fmt::format(";{}={}", next.from.value, next.strategy->spelling());
   return text;
 }
 
 bool StrategySpec::workers_idle_during_update() const {
   return first->workers_idle_during_update(workers) &&
          std::ranges::all_of(
-             later, [&](const Phase& p) { return p.strategy->workers_idle_during_update(workers); }) &&
+             later, [&](const Switch& s) { return s.strategy->workers_idle_during_update(workers); }) &&
          std::ranges::all_of(groups,
                              [&](const Group& g) { return g.strategy->workers_idle_during_update(workers); });
 }
 
 bool StrategySpec::needs_mean_square() const {
   return first->needs_mean_square() ||
-         std::ranges::any_of(later, [&](const Phase& p) { return p.strategy->needs_mean_square(); }) ||
+         std::ranges::any_of(later, [&](const Switch& s) { return s.strategy->needs_mean_square(); }) ||
          std::ranges::any_of(groups, [&](const Group& g) { return g.strategy->needs_mean_square(); });
 }
 
@@ -144,40 +122,28 @@ std::uint32_t StrategySpec::least_pushes_per_update() const {
   return least;
 }
 
-std::vector<std::string> StrategySpec::group_names() const {
-  std::vector<std::string> names = {kDefault};
-  for (const auto& group : groups) names.push_back(group.glob);
-  return names;
+std::vector<std::string> StrategySpec::globs() const {
+  std::vector<std::string> globs;
+  for (const auto& group : groups) globs.push_back(group.glob);
+  return globs;
 }
 
-std::vector<std::uint32_t> StrategySpec::groups_of(const FlatLayout& layout) const {
-  std::vector<std::uint32_t> of;
-  std::vector<bool> matched(groups.size() + 1), taken(groups.size() + 1);
-  for (const auto& tensor : layout.tensors()) {
-    std::uint32_t group = 0;
-    for (std::uint32_t g = 1; g <= groups.size(); ++g) {
-      if (!matches(groups[g - 1].glob, tensor.name)) continue;
-      matched[g] = true;
-      if (group == 0) group = g;
-    }
-    taken[group] = true;
-    of.push_back(group);
-  }
-  for (std::uint32_t g = 1; g <= groups.size(); ++g) {
-    if (taken[g]) continue;
-    throw UserError(fmt::format("--strategy: group {} {}", groups[g - 1].glob,
-                                matched[g] ? "is left without tensors: groups before it take all it matches"
-                                           : "matches no tensor of this model"));
-  }
-  if (!groups.empty() && !taken[0])
-    throw UserError(
-        "--strategy: the default is left without tensors: the groups take all; leave one group out");
-  return of;
+// Such a strategy compares a push's step with the updates of its group: these agree only if all groups make
+// one update per step.
+void StrategySpec::check_phases(const ParameterGroups& table) const {
+  if (table.phases() == 1) return;
+  std::vector<const Strategy*> all = {first.get()};
+  for (const auto& s : later) all.push_back(s.strategy.get());
+  for (const auto& group : groups) all.push_back(group.strategy.get());
+  const auto tagged = std::ranges::find_if(all, &Strategy::drops_by_step);
+  if (tagged == all.end() || std::ranges::all_of(all, &Strategy::drops_by_step)) return;
+  throw UserError(fmt::format("--strategy {}: a step of {} phases needs {} for all tensors, or for none",
+                              spelling(), table.phases(), (*tagged)->spelling()));
 }
 
 std::uint64_t StrategySpec::pushes(Version from, Version to) const {
   std::uint64_t sum = 0;
-  for_each_phase(*this, [&](std::uint64_t begin, std::uint64_t end, std::uint64_t each) {
+  for_each_strategy(*this, [&](std::uint64_t begin, std::uint64_t end, std::uint64_t each) {
     const auto first_version = std::max(begin, from.value), last = std::min(end, to.value);
     if (last > first_version) sum += (last - first_version) * each;
   });
@@ -186,7 +152,7 @@ std::uint64_t StrategySpec::pushes(Version from, Version to) const {
 
 Version StrategySpec::after(Version from, std::uint64_t pushes) const {
   auto version = from.value;
-  for_each_phase(*this, [&](std::uint64_t, std::uint64_t end, std::uint64_t each) {
+  for_each_strategy(*this, [&](std::uint64_t, std::uint64_t end, std::uint64_t each) {
     if (version >= end || pushes == 0) return;
     const auto updates = std::min(end - version, (pushes + each - 1) / each);
     version += updates;
@@ -205,14 +171,14 @@ StrategySpec parse_strategy_spec(const std::string& text, std::uint32_t workers)
   }
   StrategySpec spec{workers, parse(parts[0], workers), {}, {}};
   for (std::size_t i = 1; i < parts.size(); ++i) {
-    spec.later.push_back(parse_phase(parts[i], workers));
-    const auto& phase = spec.later.back();
-    for (const auto* strategy : {spec.first.get(), phase.strategy.get()}) {
+    spec.later.push_back(parse_switch(parts[i], workers));
+    const auto& next = spec.later.back();
+    for (const auto* strategy : {spec.first.get(), next.strategy.get()}) {
       if (strategy->local_steps().uses_local_steps())
         throw UserError(fmt::format("--switch {}: {} uses local steps and cannot be combined with --switch",
                                     parts[i], strategy->spelling()));
     }
-    if (i > 1 && phase.from <= spec.later[i - 2].from)
+    if (i > 1 && next.from <= spec.later[i - 2].from)
       throw UserError(fmt::format("--switch {}: must be at a later step than the switch before it, {}",
                                   parts[i], spec.later[i - 2].from.value));
   }

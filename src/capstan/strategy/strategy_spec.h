@@ -4,31 +4,30 @@
 #include <string>
 #include <vector>
 
-#include "capstan/base/flat_layout.h"
+#include "capstan/base/parameter_groups.h"
 #include "capstan/strategy/strategy.h"
 
 namespace capstan::strategy {
 
 // A strategy that is used from a version on.
-struct Phase {
+struct Switch {
   Version from;
-  std::unique_ptr<Strategy> strategy;
+  std::shared_ptr<const Strategy> strategy;
 };
 
 // Tensors that have a strategy of their own.
 struct Group {
-  std::string glob;  // matches tensor names: * is any text, ? any character
-  std::unique_ptr<Strategy> strategy;
+  std::string glob;  // of tensor names
+  std::shared_ptr<const Strategy> strategy;
 };
 
 // The strategies of one job of `workers` workers: the first, and later ones by version. Or groups of tensors
-// with a strategy each: then `first` is that of group 0, the default, and `later` is empty. Immutable once
-// made.
+// with a strategy each: then `first` is the default, and `later` is empty. Immutable once made.
 struct StrategySpec {
   std::uint32_t workers = 1;
-  std::unique_ptr<Strategy> first;
-  std::vector<Phase> later;
-  // Groups 1 and up; a tensor belongs to the first that matches, otherwise to the default.
+  std::shared_ptr<const Strategy> first;
+  std::vector<Switch> later;
+  // Entries 1 and up; a tensor belongs to the first that matches, otherwise to the default, entry 0.
   std::vector<Group> groups;
 
   // "sync", "sync;500=async;900=ssp:3", "default=sync,fc*=async". Parses to the same spec.
@@ -39,12 +38,12 @@ struct StrategySpec {
   bool needs_mean_square() const;
   // The fewest pushes per update of any group.
   std::uint32_t least_pushes_per_update() const;
-  // "default", then the globs, by group.
-  std::vector<std::string> group_names() const;
-  // The group of each tensor. Throws UserError for a group, or a default, without tensors.
-  std::vector<std::uint32_t> groups_of(const FlatLayout& layout) const;
-  // For group 0, while all workers take part: the pushes of all workers between two versions, and the version
-  // that is reached from `from` by so many pushes.
+  // For base/parameter_groups.h.
+  std::vector<std::string> globs() const;
+  // Throws UserError if a step of several phases does not work with these strategies.
+  void check_phases(const ParameterGroups& groups) const;
+  // For the default, while all workers take part: the pushes of all workers between two versions, and the
+  // version that is reached from `from` by so many pushes.
   std::uint64_t pushes(Version from, Version to) const;
   Version after(Version from, std::uint64_t pushes) const;
 };

@@ -10,13 +10,15 @@
 namespace capstan::training {
 
 LocalTrainer::LocalTrainer(Task& task, const FlatLayout& layout, std::span<const float> weights,
-                           const optimizer::Options& options, const optimizer::Schedule& schedule)
+                           const optimizer::Spec& optimizers, const optimizer::Schedule& schedule)
     : task_(task),
       weights_(layout.size()),
       gradients_(layout.size()),
       schedule_(schedule),
-      optimizer_(options, {}),
-      shard_(weights_, optimizer_),
+      optimizers_(optimizers, {}),
+      groups_(layout, {.optimizers = optimizers.globs(), .phases = task.phases()}),
+      phases_(task, layout),
+      shard_(weights_, optimizers_, false, store::shard_groups(layout, groups_, {0, layout.size()})),
       arena_(task.parameters(), layout, gradients_) {
   move_to(weights, 1);
   models::bind_parameters(task.parameters(), layout, weights_.data());
@@ -26,17 +28,29 @@ LocalTrainer::~LocalTrainer() {
   models::unbind_parameters(task_.parameters());
 }
 
-// The optimizer counts the steps of its state, the schedule those of the worker.
 StepResult LocalTrainer::step(const Batch& batch, std::uint64_t number) {
-  auto result = compute_gradients(task_, 0, arena_, batch);
+  StepResult result;
+  for (std::uint32_t phase = 0; phase < groups_.phases(); ++phase) {
+    const auto before = result.seconds;
+    phases_.enter(phase);
+    result = compute_gradients(task_, phase, arena_, batch);
+    const auto begin = SteadyClock::now();
+    update(number, phase);
+    result.seconds += before + seconds(SteadyClock::now() - begin);
+  }
+  return result;
+}
+
+// The optimizer counts the steps of its state, the schedule those of the worker.
+void LocalTrainer::update(std::uint64_t number, std::uint32_t phase) {
   const optimizer::Contribution whole[] = {{gradients_.data(), 1.0f}};
   const UpdateRule rule{.rate = schedule_.factor(number)};
-  const auto begin = SteadyClock::now();
-  for (std::size_t chunk = 0; chunk < shard_.chunks(); ++chunk)
-    shard_.apply_chunk(chunk, Version{steps_}, whole, {}, rule);
-  ++steps_;
-  result.seconds += seconds(SteadyClock::now() - begin);
-  return result;
+  for (std::uint32_t g = 0; g < groups_.size(); ++g) {
+    if (groups_[g].phase != phase) continue;
+    for (std::size_t chunk = 0; chunk < shard_.chunks(g); ++chunk)
+      shard_.apply_chunk(chunk, Version{steps_}, whole, {}, rule, g);
+  }
+  if (phase + 1 == groups_.phases()) ++steps_;
 }
 
 void LocalTrainer::write_push(strategy::LocalSteps::Payload payload, std::span<const float> given,

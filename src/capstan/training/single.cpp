@@ -11,15 +11,21 @@
 #include "capstan/models/gradient_arena.h"
 #include "capstan/store/dense_shard.h"
 #include "capstan/training/batches.h"
+#include "capstan/training/phases.h"
 #include "capstan/training/step.h"
 
 namespace capstan::training {
 namespace {
 
-void apply(store::DenseShard& shard, std::uint64_t version, std::span<const float> gradients, float factor) {
+// Updates the groups of one phase.
+void apply(store::DenseShard& shard, const ParameterGroups& groups, std::uint32_t phase,
+           std::uint64_t version, std::span<const float> gradients, float factor) {
   const optimizer::Contribution whole[] = {{gradients.data(), factor}};
-  for (std::size_t chunk = 0; chunk < shard.chunks(); ++chunk)
-    shard.apply_chunk(chunk, Version{version}, whole, {});
+  for (std::size_t group = 0; group < shard.groups(); ++group) {
+    if (groups[group].phase != phase) continue;
+    for (std::size_t chunk = 0; chunk < shard.chunks(group); ++chunk)
+      shard.apply_chunk(chunk, Version{version}, whole, {}, {}, group);
+  }
 }
 
 // What a group sums in a step, in one array: gradients times samples, the model's buffers, the stop requests,
@@ -82,8 +88,11 @@ SingleResult train_single(const SingleOptions& options, Task& task, const Single
   models::bind_parameters(task.parameters(), layout, result.weights.data());
   Shares shares(options.group, layout.size(), models::buffer_layout_of(task.buffers()).size());
   models::GradientArena arena(task.parameters(), layout, shares.gradients());
-  const optimizer::Optimizer rule(options.optimizer, options.schedule);
-  store::DenseShard shard(result.weights, rule);
+  const optimizer::OptimizerSet rules(options.optimizer, options.schedule);
+  const ParameterGroups groups(layout, {.optimizers = options.optimizer.globs(), .phases = task.phases()});
+  store::DenseShard shard(result.weights, rules, false,
+                          store::shard_groups(layout, groups, {0, layout.size()}));
+  const Phases phases(task, layout);
   const auto first = options.start.value_or(SingleStart{});
   if (first.load) first.load(result.weights, shard.mutable_state());
   models::copy_buffers_in(task.buffers(), first.buffers);
@@ -113,18 +122,25 @@ SingleResult train_single(const SingleOptions& options, Task& task, const Single
       if (ended) break;
       const auto step_start = SteadyClock::now();
       seed_step(options.seed, WorkerId{options.group.rank}, {result.steps});
-      const auto own = slowed(compute_gradients(task, 0, arena, batches.next()), options.group.slow_down);
-      const auto computed = SteadyClock::now();
       bool stop = wants_to_stop();  // all processes of a group stop after the same step
-      const auto factor = shares.add_up(
-          {static_cast<float>(own.samples), static_cast<float>(own.loss), static_cast<float>(own.seconds),
-           static_cast<float>(waited), static_cast<float>(batches.wait_seconds())},
-          task, stop);
+      const auto batch = batches.next();
+      double computing = 0, waiting = 0;
+      for (std::uint32_t phase = 0; phase < phases.count(); ++phase) {
+        phases.enter(phase);
+        const auto own = slowed(compute_gradients(task, phase, arena, batch), options.group.slow_down);
+        computing += own.seconds;
+        const auto computed = SteadyClock::now();
+        const auto factor = shares.add_up(
+            {static_cast<float>(own.samples), static_cast<float>(own.loss), static_cast<float>(computing),
+             static_cast<float>(waited), static_cast<float>(batches.wait_seconds())},
+            task, stop);
+        waiting += seconds(SteadyClock::now() - computed);
+        apply(shard, groups, phase, result.steps, arena.gradients(), factor);
+      }
       if (options.group.sum) result.stopped = stop;
       // Before the first step of an epoch the others wait for the evaluating process; that is not training
       // time.
-      waited = i > 0 ? seconds(SteadyClock::now() - computed) : 0;
-      apply(shard, result.steps, arena.gradients(), factor);
+      waited = i > 0 ? waiting : 0;
       ++result.steps;
       SingleStep step{result.steps, epoch, 0, 0, 0, shares.parts()};
       for (const auto& part : step.parts) {

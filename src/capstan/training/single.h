@@ -10,7 +10,7 @@
 
 #include "capstan/base/data_segment.h"
 #include "capstan/base/flat_layout.h"
-#include "capstan/optimizer/optimizer.h"
+#include "capstan/optimizer/spec.h"
 #include "capstan/store/dense_shard.h"
 #include "capstan/store/zeroed_array.h"
 #include "capstan/torch/task.h"
@@ -39,7 +39,7 @@ struct SingleOptions {
   std::uint64_t epochs = 15;
   std::uint64_t max_steps = 0;  // 0: no limit
   std::uint64_t seed = 1;       // of the order of the samples
-  optimizer::Options optimizer;
+  optimizer::Spec optimizer;
   optimizer::Schedule schedule;
   unsigned loader_threads = 1;  // that prepare batches
   std::optional<SingleStart> start = {};

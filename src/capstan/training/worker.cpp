@@ -10,6 +10,7 @@
 #include "capstan/strategy/strategy_spec.h"
 #include "capstan/training/batches.h"
 #include "capstan/training/local_trainer.h"
+#include "capstan/training/phases.h"
 #include "capstan/training/step.h"
 
 namespace capstan::training {
@@ -18,9 +19,9 @@ namespace {
 // How often a worker reports progress during local steps.
 constexpr auto kReportInterval = std::chrono::milliseconds(500);
 
-// The server's optimizer for local steps. Both sides have the same protocol version, so no option may be
-// missing.
-Result<optimizer::Options> local_options(const wire::LocalOptimizer& named) {
+// One of the server's optimizers for local steps. Both sides have the same protocol version, so no option may
+// be missing.
+Result<optimizer::Options> local_options(const wire::OptimizerEntry& named) {
   optimizer::Options options{.kind = optimizer::parse_kind(named.name)};
   std::string missing;
   optimizer::visit_options(
@@ -35,6 +36,21 @@ Result<optimizer::Options> local_options(const wire::LocalOptimizer& named) {
   if (!missing.empty())
     return Status::malformed("the server sent no " + missing + " for optimizer " + named.name);
   return options;
+}
+
+Result<optimizer::Spec> local_optimizers(const wire::LocalOptimizer& named) {
+  if (named.entries.empty()) return Status::malformed("the server sent no optimizer for local steps");
+  optimizer::Spec spec;
+  for (std::size_t entry = 0; entry < named.entries.size(); ++entry) {
+    const auto options = local_options(named.entries[entry]);
+    if (!options) return options.status();
+    if (entry == 0) {
+      spec.first = *options;
+    } else {
+      spec.groups.push_back({named.entries[entry].glob, *options});
+    }
+  }
+  return spec;
 }
 
 // One worker's training loop.
@@ -82,10 +98,19 @@ class Worker {
   Status compute_for_servers() {
     models::bind_parameters(task_.parameters(), layout_, client_.weights().data());
     models::GradientArena arena(task_.parameters(), layout_, client_.gradients());
+    const Phases phases(task_, layout_);
     for (auto step = first_; step < total_ && !is_to_end(); ++step) {
       seed_step(options_.seed, client_.rank(), update_.version);
-      count(slowed(compute_gradients(task_, 0, arena, batches_.next()), options_.slow_down));
-      if (auto bad = exchange(); !bad.is_ok()) return bad;
+      const auto batch = batches_.next();
+      report_.data_seconds = batches_.wait_seconds();
+      // The servers end a job between two steps, but not always before this worker has finished its own.
+      for (std::uint32_t phase = 0; phase < phases.count() && !update_.stop; ++phase) {
+        phases.enter(phase);
+        const auto result = slowed(compute_gradients(task_, phase, arena, batch), options_.slow_down);
+        add(result, phase + 1 == phases.count());
+        report_.phase = phase;
+        if (auto bad = exchange(); !bad.is_ok()) return bad;
+      }
     }
     models::unbind_parameters(task_.parameters());  // other workers may continue and change the bound weights
     return Status::ok();
@@ -93,13 +118,15 @@ class Worker {
 
   Status train_locally() {
     const auto& o = client_.local_optimizer();
-    const auto options = local_options(o);
-    if (!options) return options.status();
-    LocalTrainer trainer(task_, layout_, client_.weights(), *options,
+    const auto optimizers = local_optimizers(o);
+    if (!optimizers) return optimizers.status();
+    LocalTrainer trainer(task_, layout_, client_.weights(), *optimizers,
                          optimizer::Schedule::parse(o.schedule, o.warmup, o.total));
     for (auto step = first_; step < total_ && !is_to_end(); ++step) {
       seed_step(options_.seed, client_.rank(), {before_ + step});
-      count(slowed(trainer.step(batches_.next(), before_ + step), options_.slow_down));
+      const auto batch = batches_.next();
+      report_.data_seconds += batches_.wait_seconds();
+      add(slowed(trainer.step(batch, before_ + step), options_.slow_down), true);
       if (!ends_round(step)) {
         report_progress();
         continue;
@@ -118,16 +145,17 @@ class Worker {
     return here / local_steps_.epochs != next / local_steps_.epochs;
   }
 
-  void count(const StepResult& step) {
+  // Adds a step, or one of its phases.
+  void add(const StepResult& step, bool ends_step) {
     loss_ += step.loss * static_cast<double>(step.samples);
     report_.samples += static_cast<std::uint32_t>(step.samples);
     report_.compute_seconds += step.seconds;
-    report_.data_seconds += batches_.wait_seconds();
+    result_.compute_seconds += step.seconds;
+    if (!ends_step) return;
     ++report_.steps;
     ++result_.steps;
     result_.samples += step.samples;
     result_.loss = step.loss;
-    result_.compute_seconds += step.seconds;
     result_.data_seconds += batches_.wait_seconds();
   }
 

@@ -93,6 +93,18 @@ std::vector<Tensor> to_wire(const FlatLayout& layout) {
   return tensors;
 }
 
+std::vector<Phase> to_wire(const std::vector<StepPhase>& phases) {
+  std::vector<Phase> out;
+  for (const auto& p : phases) out.push_back({p.name, p.globs});
+  return out;
+}
+
+std::vector<StepPhase> phases_from_wire(const std::vector<Phase>& phases) {
+  std::vector<StepPhase> out;
+  for (const auto& p : phases) out.push_back({p.name, p.globs});
+  return out;
+}
+
 Result<FlatLayout> from_wire(const std::vector<Tensor>& tensors) {
   std::vector<TensorShape> shapes;
   std::uint64_t total = 0;

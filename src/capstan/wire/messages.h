@@ -9,6 +9,7 @@
 
 #include "capstan/base/flat_layout.h"
 #include "capstan/base/ids.h"
+#include "capstan/base/parameter_groups.h"
 #include "capstan/base/status.h"
 #include "capstan/base/update_rule.h"
 #include "capstan/wire/codec.h"
@@ -17,7 +18,7 @@
 namespace capstan::wire {
 
 // Incremented whenever the meaning of a byte on the wire changes.
-inline constexpr std::uint16_t kProtocol = 6;
+inline constexpr std::uint16_t kProtocol = 7;
 
 using Nonce = std::array<std::byte, 32>;
 using Proof = std::array<std::byte, 32>;
@@ -83,6 +84,16 @@ struct Tensor {
   }
 };
 
+// One phase of a step, base/parameter_groups.h.
+struct Phase {
+  std::string name;
+  std::vector<std::string> globs;
+  template <class V, class M>
+  static void fields(V&& v, M&& m) {
+    v(m.name), v(m.globs);
+  }
+};
+
 // A worker's training data. The same for all workers of a job.
 struct DataSource {
   std::uint64_t samples = 0;  // of the training set; 0 if gradients do not come from a dataset
@@ -113,9 +124,10 @@ struct Join {  // client → server
   std::vector<Tensor> buffers = {};  // of which each worker has its own, such as batch norm's
   DataSource data = {};
   std::string job = {};  // the job as this member was configured, config/shared_fields.h; may be empty
+  std::vector<Phase> phases = {};  // of a step, beside `layout`; empty: one phase of all tensors
   template <class V, class M>
   static void fields(V&& v, M&& m) {
-    v(m.role), v(m.index), v(m.incarnation), v(m.layout), v(m.buffers), v(m.data), v(m.job);
+    v(m.role), v(m.index), v(m.incarnation), v(m.layout), v(m.buffers), v(m.data), v(m.job), v(m.phases);
   }
 };
 
@@ -130,18 +142,28 @@ struct OptimizerOption {
   }
 };
 
-// The optimizer of workers' local steps: the options of optimizer/optimizer.h, and a learning-rate schedule
-// over the worker's steps.
-struct LocalOptimizer {
+// One entry of optimizer/spec.h.
+struct OptimizerEntry {
+  std::string glob;
   std::string name;
-  std::vector<OptimizerOption> options = {};  // all of them
+  std::vector<OptimizerOption> options = {};  // all of optimizer/optimizer.h
+  friend bool operator==(const OptimizerEntry&, const OptimizerEntry&) = default;
+  template <class V, class M>
+  static void fields(V&& v, M&& m) {
+    v(m.glob), v(m.name), v(m.options);
+  }
+};
+
+// The optimizers of workers' local steps, and a learning-rate schedule over the worker's steps.
+struct LocalOptimizer {
+  std::vector<OptimizerEntry> entries = {};  // the default first
   std::string schedule = {};
   std::uint64_t warmup = 0;
   std::uint64_t total = 0;
   friend bool operator==(const LocalOptimizer&, const LocalOptimizer&) = default;
   template <class V, class M>
   static void fields(V&& v, M&& m) {
-    v(m.name), v(m.options), v(m.schedule), v(m.warmup), v(m.total);
+    v(m.entries), v(m.schedule), v(m.warmup), v(m.total);
   }
 };
 
@@ -159,11 +181,12 @@ struct Joined {  // server → client; carries the weights' segment where the wo
   std::vector<DataSegment> segments = {};  // the position in the data at that version
   std::string checkpoint = {};             // for servers: the folder to resume from; empty for none
   LocalOptimizer local = {};               // for workers that make local steps
-  std::string job = {};  // the part of its configuration that members need, config/shared_fields.h
+  std::string job = {};            // the part of its configuration that members need, config/shared_fields.h
+  std::vector<Phase> phases = {};  // of a step, beside `layout`
   template <class V, class M>
   static void fields(V&& v, M&& m) {
     v(m.member), v(m.server), v(m.servers), v(m.workers), v(m.begin), v(m.end), v(m.strategy), v(m.in_place),
-        v(m.layout), v(m.start), v(m.segments), v(m.checkpoint), v(m.local), v(m.job);
+        v(m.layout), v(m.start), v(m.segments), v(m.checkpoint), v(m.local), v(m.job), v(m.phases);
   }
 };
 
@@ -200,10 +223,11 @@ struct Push {  // worker → server; payload: the server's range of the gradient
   std::uint32_t compute_us = 0;
   std::uint32_t wait_us = 0;  // communication of the step before
   std::uint32_t data_us = 0;  // waiting for its samples
+  std::uint32_t phase = 0;    // of its step
   template <class V, class M>
   static void fields(V&& v, M&& m) {
     v(m.worker), v(m.incarnation), v(m.sequence), v(m.steps), v(m.version), v(m.samples), v(m.loss),
-        v(m.compute_us), v(m.wait_us), v(m.data_us);
+        v(m.compute_us), v(m.wait_us), v(m.data_us), v(m.phase);
   }
 };
 
@@ -282,7 +306,7 @@ struct ApplyOrder {  // leader → follower: make version before + 1 from these,
   double rate = 1;           // see UpdateRule
   double strength = 0;       // see UpdateRule
   bool accumulated = false;  // and from the accumulated sum
-  std::uint32_t group = 0;   // of tensors, strategy/strategy_spec.h; `before` is this group's version
+  std::uint32_t group = 0;   // base/parameter_groups.h; `before` is this group's version
   Version scheduled = {};    // the job's version, for the learning-rate schedule
   template <class V, class M>
   static void fields(V&& v, M&& m) {
@@ -450,6 +474,8 @@ std::vector<std::byte> encode(const Message& message);
 Result<Message> decode(Bytes bytes);
 
 std::vector<Tensor> to_wire(const FlatLayout& layout);
+std::vector<Phase> to_wire(const std::vector<StepPhase>& phases);
+std::vector<StepPhase> phases_from_wire(const std::vector<Phase>& phases);
 // Checks that every tensor has a name and valid dimensions, and that the total size is addressable.
 Result<FlatLayout> from_wire(const std::vector<Tensor>& tensors);
 
