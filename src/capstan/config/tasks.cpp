@@ -18,6 +18,9 @@ constexpr TaskEntry kTasks[] = {
      "lr = 0.005\n"
      "batch-size = 8\n"
      "epochs = 4\n"},
+    {"gan", "generative adversarial network on images: two phases per step, an optimizer for each",
+     "network = 'gan'\n"
+     "optimizer = 'default=adam:lr=0.002:beta1=0.5,discriminator.*=adam:lr=0.0005:beta1=0.5'\n"},
 };
 
 }  // namespace

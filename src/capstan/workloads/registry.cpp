@@ -1,6 +1,7 @@
 #include "capstan/workloads/registry.h"
 
 #include "capstan/workloads/char_language_model.h"
+#include "capstan/workloads/gan.h"
 
 namespace capstan::workloads {
 namespace {
@@ -12,8 +13,15 @@ std::unique_ptr<Task> make_char_language_model(const TaskOptions& options) {
   return std::make_unique<CharLanguageModel>(load_text(options.dataset.name, least), model);
 }
 
+std::unique_ptr<Task> make_gan(const TaskOptions& options) {
+  Gan::Options model;
+  model.init_seed = options.init_seed;
+  return std::make_unique<Gan>(data::load(options.dataset), model);
+}
+
 constexpr Entry kTable[] = {
     {"char-lm", make_char_language_model},
+    {"gan", make_gan},
 };
 
 }  // namespace
