@@ -47,7 +47,7 @@ TEST(Cifar, ReadsTheTenClassesInTheFilesOrder) {
   const TemporaryFolder folder;
   write_cifar10(folder.path());
   const auto [train, test] = load_cifar10(folder.path(), kLevels);
-  EXPECT_EQ(train.shape, (ImageShape{3, 32, 32, 10}));
+  EXPECT_EQ(train.shape, (SampleShape{{3, 32, 32}, 10}));
   EXPECT_EQ(train.labels, (std::vector<std::int64_t>{1, 8, 2, 7, 3, 6, 4, 5, 5, 4}));
   EXPECT_EQ(test.labels, (std::vector<std::int64_t>{0, 9, 3}));
   for (int i = 0; i < 10; ++i)
@@ -62,7 +62,7 @@ TEST(Cifar, UsesTheFineLabel) {
   write_file(folder / "train.bin", record(label(19) + label(99), 1) + record(label(3) + label(42), 2));
   write_file(folder / "test.bin", record(label(0) + label(7), 3));
   const auto [train, test] = load_cifar100(folder.path(), kLevels);
-  EXPECT_EQ(train.shape, (ImageShape{3, 32, 32, 100}));
+  EXPECT_EQ(train.shape, (SampleShape{{3, 32, 32}, 100}));
   EXPECT_EQ(train.labels, (std::vector<std::int64_t>{99, 42}));
   EXPECT_EQ(test.labels, (std::vector<std::int64_t>{7}));
   EXPECT_EQ(test.image(0)[2], 30);

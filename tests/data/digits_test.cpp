@@ -13,7 +13,7 @@ TEST(Digits, EveryFifthOf1797IsHeldOut) {
   const auto digits = load_digits();
   EXPECT_EQ(digits.train.count(), 1438u);
   EXPECT_EQ(digits.test.count(), 359u);
-  EXPECT_EQ(digits.train.shape, (ImageShape{1, 28, 28, 10}));
+  EXPECT_EQ(digits.train.shape, (SampleShape{{1, 28, 28}, 10}));
   EXPECT_EQ(digits.test.shape, digits.train.shape);
   EXPECT_EQ(digits.train.pixels.size(), 1438u * 784);
   EXPECT_EQ(digits.test.pixels.size(), 359u * 784);

@@ -80,7 +80,7 @@ class Mnist : public testing::Test {
 
 TEST_F(Mnist, ReadsWhatIsWritten) {
   const auto mnist = load();
-  EXPECT_EQ(mnist.train.shape, (ImageShape{1, 28, 28, 10}));
+  EXPECT_EQ(mnist.train.shape, (SampleShape{{1, 28, 28}, 10}));
   EXPECT_EQ(mnist.train.labels, (std::vector<std::int64_t>{9, 0, 5}));
   EXPECT_EQ(mnist.test.labels, (std::vector<std::int64_t>{1, 2}));
   ASSERT_EQ(mnist.train.pixels.size(), 3u * 784);

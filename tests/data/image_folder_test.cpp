@@ -66,8 +66,8 @@ class ImageFolder : public ::testing::Test {
   TemporaryFolder folder_;
 };
 
-std::vector<float> rendered(const ImageSource& source, std::size_t sample, std::uint64_t epoch) {
-  std::vector<float> out(source.shape().pixels());
+std::vector<float> rendered(const SampleSource& source, std::size_t sample, std::uint64_t epoch) {
+  std::vector<float> out(source.shape().elements());
   source.render(sample, epoch, out.data());
   return out;
 }
@@ -79,7 +79,7 @@ TEST_F(ImageFolder, ListsClassesAndFilesInOrder) {
                                          "bee/photo.JPG", "bee/rgb.png", "cat/palette.png"));
   EXPECT_EQ(list_folder(folder_ / "train/").files, listing.files);
   const auto dataset = load(options());
-  EXPECT_EQ(dataset.train->shape(), (ImageShape{3, 24, 24, 3}));
+  EXPECT_EQ(dataset.train->shape(), (SampleShape{{3, 24, 24}, 3}));
   EXPECT_EQ(dataset.train->count(), 6u);
   EXPECT_EQ(dataset.test->count(), 3u);
   std::vector<std::int64_t> labels;
@@ -125,7 +125,7 @@ TEST_F(ImageFolder, TrainingImagesDependOnSeedEpochAndSampleOnly) {
     std::size_t at = 0;
     while (const auto batch = prefetcher.next()) {
       for (std::size_t i = 0; i < batch->labels.size(); ++i, ++at) {
-        const auto image = batch->images.subspan(i * 3 * 24 * 24, 3 * 24 * 24);
+        const auto image = batch->inputs.subspan(i * 3 * 24 * 24, 3 * 24 * 24);
         ASSERT_TRUE(std::equal(image.begin(), image.end(), expected[order[at]].begin()));
       }
     }

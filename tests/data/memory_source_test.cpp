@@ -13,18 +13,18 @@ constexpr std::int64_t kHeight = 6, kWidth = 5, kChannels = 3;
 
 Split some_images(std::size_t count) {
   Split split;
-  split.shape = {kChannels, kHeight, kWidth, 4};
+  split.shape = {{kChannels, kHeight, kWidth}, 4};
   for (std::size_t i = 0; i < count; ++i) {
     split.labels.push_back(static_cast<std::int64_t>(i % 4));
-    for (std::size_t p = 0; p < split.shape.pixels(); ++p)
+    for (std::size_t p = 0; p < split.shape.elements(); ++p)
       split.pixels.push_back(static_cast<std::uint8_t>(1 + (i * 91 + p * 7) % 250));
   }
   for (int c = 0; c < kChannels; ++c) split.levels.push_back(normalised_levels(0.1 * (c + 1), 0.2));
   return split;
 }
 
-std::vector<float> rendered(const ImageSource& source, std::size_t sample, std::uint64_t epoch) {
-  std::vector<float> out(source.shape().pixels());
+std::vector<float> rendered(const SampleSource& source, std::size_t sample, std::uint64_t epoch) {
+  std::vector<float> out(source.shape().elements());
   source.render(sample, epoch, out.data());
   return out;
 }
@@ -75,6 +75,37 @@ TEST(MemorySource, ShiftsWithBlackBordersAndMirrors) {
     }
   }
   EXPECT_GT(shifts.size(), 80u) << "of 162: epochs and samples differ";
+}
+
+// Samples of 2x3 numbers with two numbers as target.
+TEST(MemorySource, ReturnsNumbersUnchanged) {
+  Split split;
+  split.shape = {{2, 3}, 0, {2}};
+  for (int i = 0; i < 4 * 6; ++i) split.values.push_back(0.25f * static_cast<float>(i));
+  for (int i = 0; i < 4 * 2; ++i) split.targets.push_back(-static_cast<float>(i));
+  const MemorySource source(split);
+  EXPECT_TRUE(source.is_immediate());
+  EXPECT_EQ(source.count(), 4u);
+  EXPECT_EQ(rendered(source, 2, 7), (std::vector<float>{3, 3.25f, 3.5f, 3.75f, 4, 4.25f}));
+  std::vector<float> target(2);
+  source.write_target(3, target.data());
+  EXPECT_EQ(target, (std::vector<float>{-6, -7}));
+}
+
+// Images of floats are shifted as images of bytes that are normalised to the same floats.
+TEST(MemorySource, ShiftsImagesOfFloats) {
+  const auto bytes = some_images(20);
+  auto floats = bytes;
+  floats.pixels.clear();
+  for (std::size_t i = 0; i < bytes.pixels.size(); ++i)
+    floats.values.push_back(
+        static_cast<float>((bytes.pixels[i] / 255.0 - 0.1 * static_cast<double>(i % 3 + 1)) / 0.2));
+  for (int c = 0; c < kChannels; ++c) floats.black.push_back(static_cast<float>(-0.1 * (c + 1) / 0.2));
+  const auto source = MemorySource::crop_flip(floats, 9);
+  for (std::size_t sample = 0; sample < 20; ++sample) {
+    auto random = random_for(9, 3, sample);
+    ASSERT_EQ(rendered(*source, sample, 3), cut_and_mirrored(bytes, sample, draw_shift(random)));
+  }
 }
 
 }  // namespace

@@ -14,9 +14,9 @@ namespace {
 using testing::ThrowsMessage;
 
 // An image of three floats that identify the request.
-class Echo : public ImageSource {
+class Echo : public SampleSource {
  public:
-  const ImageShape& shape() const override { return shape_; }
+  const SampleShape& shape() const override { return shape_; }
   std::size_t count() const override { return 1000; }
   std::int64_t label(std::size_t sample) const override { return static_cast<std::int64_t>(sample % 7); }
   bool is_immediate() const override { return false; }
@@ -35,7 +35,7 @@ class Echo : public ImageSource {
   mutable std::atomic<std::size_t> begun_ = 0, ended_ = 0;
 
  private:
-  const ImageShape shape_{3, 1, 1, 7};
+  const SampleShape shape_{{3, 1, 1}, 7};
 };
 
 // Batches of 0, 1, 2, … samples that reuse one list, as a sampler may.
@@ -60,18 +60,55 @@ TEST(Prefetcher, ReturnsEveryBatchInOrderWithAnyNumberOfThreads) {
       const auto batch = prefetcher.next();
       ASSERT_TRUE(batch);
       ASSERT_EQ(batch->labels.size(), n);
-      ASSERT_EQ(batch->images.size(), 3 * n);
-      EXPECT_EQ(reinterpret_cast<std::uintptr_t>(batch->images.data()) % 64, 0u);
+      ASSERT_EQ(batch->inputs.size(), 3 * n);
+      EXPECT_EQ(reinterpret_cast<std::uintptr_t>(batch->inputs.data()) % 64, 0u);
       for (std::size_t i = 0; i < n; ++i) {
         const auto sample = (11 * n + 5 * i) % 1000;
         EXPECT_EQ(batch->labels[i], static_cast<std::int64_t>(sample % 7));
-        EXPECT_EQ(batch->images[3 * i], static_cast<float>(sample));
-        EXPECT_EQ(batch->images[3 * i + 1], static_cast<float>(n / 3));
-        EXPECT_EQ(batch->images[3 * i + 2], -1);
+        EXPECT_EQ(batch->inputs[3 * i], static_cast<float>(sample));
+        EXPECT_EQ(batch->inputs[3 * i + 1], static_cast<float>(n / 3));
+        EXPECT_EQ(batch->inputs[3 * i + 2], -1);
       }
     }
     EXPECT_FALSE(prefetcher.next());
     EXPECT_FALSE(prefetcher.next());
+  }
+}
+
+// One input, and two numbers as target: the sample and its square.
+class Regression final : public SampleSource {
+ public:
+  const SampleShape& shape() const override { return shape_; }
+  std::size_t count() const override { return 1000; }
+  std::int64_t label(std::size_t) const override { return -1; }
+  void write_target(std::size_t sample, float* out) const override {
+    out[0] = static_cast<float>(sample);
+    out[1] = static_cast<float>(sample * sample);
+  }
+  bool is_immediate() const override { return false; }
+  void render(std::size_t sample, std::uint64_t, float* out) const override {
+    *out = -static_cast<float>(sample);
+  }
+
+ private:
+  const SampleShape shape_{{1}, 0, {2}};
+};
+
+TEST(Prefetcher, ReturnsTargetsOfNumbers) {
+  const Regression source;
+  Prefetcher prefetcher(source, 2, growing(9));
+  for (std::size_t n = 0; n < 9; ++n) {
+    const auto batch = prefetcher.next();
+    ASSERT_TRUE(batch);
+    ASSERT_EQ(batch->samples, n);
+    ASSERT_TRUE(batch->labels.empty());
+    ASSERT_EQ(batch->targets.size(), 2 * n);
+    for (std::size_t i = 0; i < n; ++i) {
+      const auto sample = static_cast<float>((11 * n + 5 * i) % 1000);
+      EXPECT_EQ(batch->inputs[i], -sample);
+      EXPECT_EQ(batch->targets[2 * i], sample);
+      EXPECT_EQ(batch->targets[2 * i + 1], sample * sample);
+    }
   }
 }
 

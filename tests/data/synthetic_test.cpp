@@ -15,7 +15,7 @@ using testing::ThrowsMessage;
 
 // The fraction of test images whose nearest class mean of the training images is that of their class.
 double nearest_mean_accuracy(const Splits& dataset) {
-  const auto size = dataset.train.shape.pixels();
+  const auto size = dataset.train.shape.elements();
   const auto classes = static_cast<std::size_t>(dataset.train.shape.classes);
   std::vector<double> means(classes * size), counts(classes);
   for (std::size_t i = 0; i < dataset.train.count(); ++i) {
@@ -42,7 +42,7 @@ double nearest_mean_accuracy(const Splits& dataset) {
 
 TEST(Synthetic, HasTheRequestedShape) {
   const auto d = make_synthetic("synthetic:3x8x12:7", 1);
-  EXPECT_EQ(d.train.shape, (ImageShape{3, 8, 12, 7}));
+  EXPECT_EQ(d.train.shape, (SampleShape{{3, 8, 12}, 7}));
   EXPECT_EQ(d.train.count(), 2048u);
   EXPECT_EQ(d.test.count(), 512u);
   EXPECT_EQ(d.train.pixels.size(), 2048u * 3 * 8 * 12);

@@ -135,7 +135,7 @@ data::Dataset images() {
   return data::load({"synthetic:1x28x28:10:200", "", kSeed});
 }
 
-std::vector<at::Tensor> reference_lenet(const data::ImageSource& train, std::uint64_t global_batch,
+std::vector<at::Tensor> reference_lenet(const data::SampleSource& train, std::uint64_t global_batch,
                                         double lr) {
   const auto model = models::make("lenet", {1, 28, 28, 10, kSeed});
   std::vector<at::Tensor> parameters;

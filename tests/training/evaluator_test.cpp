@@ -38,7 +38,7 @@ class FirstPixel : public models::Model {
 // Pixel values 0 to 6 are not normalised.
 data::Split pixels(std::size_t samples) {
   data::Split split;
-  split.shape = {1, 1, 1, kClasses};
+  split.shape = {{1, 1, 1}, kClasses};
   auto& levels = split.levels.emplace_back();
   for (std::size_t i = 0; i < levels.size(); ++i) levels[i] = static_cast<float>(i);
   for (std::size_t i = 0; i < samples; ++i) split.pixels.push_back(static_cast<std::uint8_t>(i % kClasses));

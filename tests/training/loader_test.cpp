@@ -9,10 +9,10 @@ namespace capstan::training {
 namespace {
 
 // Two channels of 2x3: the sample's number in the first, the epoch's in the second, plus the pixel's index.
-class Numbers : public data::ImageSource {
+class Numbers : public data::SampleSource {
  public:
   explicit Numbers(bool immediate) : immediate_(immediate) {}
-  const data::ImageShape& shape() const override { return shape_; }
+  const data::SampleShape& shape() const override { return shape_; }
   std::size_t count() const override { return 10; }
   std::int64_t label(std::size_t sample) const override { return static_cast<std::int64_t>(sample) % 4; }
   bool is_immediate() const override { return immediate_; }
@@ -24,7 +24,7 @@ class Numbers : public data::ImageSource {
   }
 
  private:
-  const data::ImageShape shape_{2, 2, 3, 4};
+  const data::SampleShape shape_{{2, 2, 3}, 4};
   const bool immediate_;
 };
 
@@ -54,6 +54,37 @@ TEST(Loader, ReturnsTheSamplersBatchesInlineAndByThreads) {
           EXPECT_FLOAT_EQ(batch.input[n][0][1][2].item<float>(), static_cast<float>(sample) + 0.5f);
           EXPECT_FLOAT_EQ(batch.input[n][1][1][0].item<float>(), static_cast<float>(step / 3) + 0.3f);
         }
+      }
+    }
+  }
+}
+
+// Six numbers as input; the target is the sample's number.
+class Regression final : public Numbers {
+ public:
+  explicit Regression(bool immediate) : Numbers(immediate) {}
+  const data::SampleShape& shape() const override { return shape_; }
+  void write_target(std::size_t sample, float* out) const override { *out = static_cast<float>(sample); }
+
+ private:
+  const data::SampleShape shape_{{12}, 0, {1}};
+};
+
+TEST(Loader, ReturnsTargetsOfNumbersInlineAndByThreads) {
+  for (const bool immediate : {true, false}) {
+    const Regression source(immediate);
+    data::Sampler sampler({10, 1, 4}, 0, 5);
+    Loader loader(source, 2, steps_of(sampler, 0, 2));
+    for (std::size_t step = 0; step < 2; ++step) {
+      const auto order = data::epoch_order(10, 5, 0);
+      const auto batch = loader.next();
+      ASSERT_EQ(batch.input.sizes(), (at::IntArrayRef{4, 12}));
+      ASSERT_EQ(batch.target.sizes(), (at::IntArrayRef{4, 1}));
+      for (std::size_t n = 0; n < 4; ++n) {
+        const auto sample = static_cast<float>(order[step * 4 + n]);
+        const auto at = static_cast<std::int64_t>(n);
+        EXPECT_EQ(batch.target[at][0].item<float>(), sample);
+        EXPECT_FLOAT_EQ(batch.input[at][10].item<float>(), sample + 0.5f);
       }
     }
   }

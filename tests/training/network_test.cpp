@@ -21,7 +21,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
 
-constexpr data::ImageShape kShape{3, 8, 8, 5};
+const data::SampleShape kShape{{3, 8, 8}, 5};
 
 TEST(Network, HasTheDatasetsClassesUnlessMoreAreGiven) {
   const auto classes = [](std::int64_t asked) {
@@ -31,6 +31,21 @@ TEST(Network, HasTheDatasetsClassesUnlessMoreAreGiven) {
   EXPECT_EQ(classes(9), 9);
   EXPECT_THAT([&] { classes(4); },
               ThrowsMessage<UserError>(AllOf(HasSubstr("--num-classes 4"), HasSubstr("5"))));
+}
+
+TEST(Network, OfTheZooNeedsImagesWithClasses) {
+  EXPECT_THAT(
+      [] {
+        make_network({"lenet"}, {{64}, 10}, 8);
+      },
+      ThrowsMessage<UserError>("network lenet takes images (channels x height x width); the dataset "
+                               "has 64 numbers per sample: add :shape=CxHxW to --dataset"));
+  EXPECT_THAT(
+      [] {
+        make_network({"mlp"}, {{3, 8, 8}, 0, {2}}, 8);
+      },
+      ThrowsMessage<UserError>(
+          HasSubstr("network mlp predicts classes; the dataset's target is 2 numbers per sample")));
 }
 
 TEST(Network, ABatchThatCannotTrainItIsRejected) {

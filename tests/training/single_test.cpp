@@ -50,7 +50,7 @@ class PlainTraining {
   }
 
   // Losses of each step.
-  std::vector<double> run(const data::ImageSource& source) {
+  std::vector<double> run(const data::SampleSource& source) {
     torch::optim::SGD sgd(parameters_, torch::optim::SGDOptions(options_.optimizer.first.lr)
                                            .momentum(options_.optimizer.first.momentum)
                                            .weight_decay(options_.optimizer.first.weight_decay));
@@ -73,7 +73,7 @@ class PlainTraining {
   const std::vector<at::Tensor>& parameters() const { return parameters_; }
 
  private:
-  at::Tensor loss_of(const data::ImageSource& source, std::span<const std::uint32_t> samples) {
+  at::Tensor loss_of(const data::SampleSource& source, std::span<const std::uint32_t> samples) {
     const auto count = static_cast<std::int64_t>(samples.size());
     auto images = at::zeros({count, 1, 28, 28});
     auto labels = at::zeros({count}, at::kLong);
@@ -191,7 +191,7 @@ TEST(Single, AGroupEqualsAPlainLibtorchLoopOverTheWholeBatch) {
 }
 
 // The mean and the variance of the first convolution's output, by channel, as batch norm sees them.
-std::pair<at::Tensor, at::Tensor> statistics_of(const data::ImageSource& source,
+std::pair<at::Tensor, at::Tensor> statistics_of(const data::SampleSource& source,
                                                 std::span<const std::uint32_t> samples,
                                                 const at::Tensor& weight) {
   const auto count = static_cast<std::int64_t>(samples.size());

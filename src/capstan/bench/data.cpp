@@ -33,7 +33,7 @@ nlohmann::json run_data(const DataOptions& options, const std::function<bool()>&
                               });
   std::uint64_t images = 0;
   while (const auto batch = prefetcher.next()) {
-    images += batch->labels.size();
+    images += batch->samples;
     if (cancelled()) throw Failure(kInterrupted, "interrupted");
   }
   const auto took = elapsed();
@@ -41,7 +41,7 @@ nlohmann::json run_data(const DataOptions& options, const std::function<bool()>&
   const auto& shape = train.shape();
   return {{"ok", true},
           {"dataset", options.dataset.name},
-          {"shape", {shape.channels, shape.height, shape.width}},
+          {"shape", shape.input},
           {"samples", train.count()},
           {"threads", options.threads},
           {"images", images},

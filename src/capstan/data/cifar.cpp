@@ -51,7 +51,7 @@ void append(const std::filesystem::path& path, const Form& form, Split& split) {
 Split load_split(const std::filesystem::path& folder, std::initializer_list<const char*> files,
                  const Form& form, const std::vector<Levels>& levels) {
   Split split;
-  split.shape = {kChannels, kSide, kSide, form.classes};
+  split.shape = {{kChannels, kSide, kSide}, form.classes};
   split.levels = levels;
   for (const auto* file : files) append(folder / file, form, split);
   return split;

@@ -23,9 +23,10 @@ constexpr std::int64_t kFolderSide = 224;
 
 Dataset in_memory(const DatasetOptions& options, Splits splits, Augment usual) {
   const auto& shape = splits.test.shape;
-  if (options.image_size > 0 && (options.image_size != shape.width || options.image_size != shape.height)) {
+  if (options.image_size > 0 &&
+      (options.image_size != shape.width() || options.image_size != shape.height())) {
     throw UserError(fmt::format("--image-size {}: only images of folders are scaled; those of {} are {}x{}",
-                                options.image_size, options.name, shape.height, shape.width));
+                                options.image_size, options.name, shape.height(), shape.width()));
   }
   const auto augment = options.augment == Augment::kAuto ? usual : options.augment;
   if (augment == Augment::kResizedCrop) {

@@ -5,15 +5,15 @@
 #include <string>
 
 #include "capstan/data/augment.h"
-#include "capstan/data/image_source.h"
+#include "capstan/data/sample_source.h"
 
 namespace capstan::data {
 
 // Both sources have the same shape and at least one sample. The images of a sample are the same in every
 // process.
 struct Dataset {
-  std::unique_ptr<const ImageSource> train;
-  std::unique_ptr<const ImageSource> test;
+  std::unique_ptr<const SampleSource> train;
+  std::unique_ptr<const SampleSource> test;
 };
 
 struct DatasetOptions {

@@ -59,7 +59,7 @@ Levels levels_of(const std::vector<std::uint8_t>& pixels) {
 Splits load_digits() {
   const std::string text = unpack_built_in(digits_bytes());
   Splits digits;
-  digits.train.shape = digits.test.shape = {1, kScaledSide, kScaledSide, 10};
+  digits.train.shape = digits.test.shape = {{1, kScaledSide, kScaledSide}, 10};
   const char* at = text.data();
   const char* const end = at + text.size();
   for (int sample = 0; at < end; ++sample) {

@@ -76,7 +76,7 @@ Split load_split(const std::filesystem::path& folder, const std::string& prefix,
   }
 
   Split split;
-  split.shape = {1, kSide, kSide, kClasses};
+  split.shape = {{1, kSide, kSide}, kClasses};
   split.levels = {levels};
   const auto classes = read_body(labels, count);
   const auto bad = std::find_if(classes.begin(), classes.end(), [](auto c) { return c >= kClasses; });
@@ -84,7 +84,7 @@ Split load_split(const std::filesystem::path& folder, const std::string& prefix,
     fail(labels, fmt::format("label {} of sample {} is not one of 0 to 9", *bad, bad - classes.begin()));
   }
   split.labels.assign(classes.begin(), classes.end());
-  split.pixels = read_body(images, count * split.shape.pixels());
+  split.pixels = read_body(images, count * split.shape.elements());
   return split;
 }
 

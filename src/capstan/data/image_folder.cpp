@@ -99,7 +99,7 @@ struct FolderSource::Workspace {
 FolderSource::FolderSource(FolderListing listing, const Options& options)
     : listing_(std::move(listing)),
       options_(options),
-      shape_{3, options.side, options.side, static_cast<std::int64_t>(listing_.classes.size())} {}
+      shape_{{3, options.side, options.side}, static_cast<std::int64_t>(listing_.classes.size())} {}
 
 FolderSource::~FolderSource() = default;
 

@@ -9,14 +9,14 @@
 
 #include "capstan/data/augment.h"
 #include "capstan/data/folder_listing.h"
-#include "capstan/data/image_source.h"
 #include "capstan/data/resample.h"
+#include "capstan/data/sample_source.h"
 
 namespace capstan::data {
 
 // Images of a folder, decoded on demand. An unreadable image is replaced by the next readable one of its
 // class; with `strict` it is an error. Thread-safe.
-class FolderSource final : public ImageSource {
+class FolderSource final : public SampleSource {
  public:
   struct Options {
     std::int64_t side = 224;   // of the rendered squares
@@ -27,7 +27,7 @@ class FolderSource final : public ImageSource {
   FolderSource(FolderListing listing, const Options& options);
   ~FolderSource() override;
 
-  const ImageShape& shape() const override { return shape_; }
+  const SampleShape& shape() const override { return shape_; }
   std::size_t count() const override { return listing_.files.size(); }
   std::int64_t label(std::size_t sample) const override;
   bool is_immediate() const override { return false; }
@@ -43,7 +43,7 @@ class FolderSource final : public ImageSource {
 
   const FolderListing listing_;
   const Options options_;
-  const ImageShape shape_;
+  const SampleShape shape_;
 
   mutable std::mutex mutex_;  // guards both below
   mutable std::vector<std::unique_ptr<Workspace>> idle_;

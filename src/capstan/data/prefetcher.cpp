@@ -13,7 +13,7 @@ constexpr std::size_t kAlignment = 64;
 
 }  // namespace
 
-Prefetcher::Prefetcher(const ImageSource& source, unsigned threads, BatchSequence sequence)
+Prefetcher::Prefetcher(const SampleSource& source, unsigned threads, BatchSequence sequence)
     : source_(source), sequence_(std::move(sequence)), threads_count_(threads) {
   CAPSTAN_CHECK(threads > 0, "there is at least one thread");
   order_more();
@@ -41,7 +41,9 @@ std::optional<Prefetcher::Rendered> Prefetcher::next() {
     taken_ = std::move(batches_.front());
     batches_.pop_front();
   }
-  return Rendered{{taken_->images.get(), taken_->samples.size() * source_.shape().pixels()}, taken_->labels};
+  const auto count = taken_->samples.size();
+  return Rendered{
+      count, {taken_->inputs.get(), count * source_.shape().elements()}, taken_->labels, taken_->targets};
 }
 
 void Prefetcher::order_more() {
@@ -57,21 +59,7 @@ void Prefetcher::order_more() {
       batch = std::move(unused_.back());
       unused_.pop_back();
     }
-    batch->epoch = request->epoch;
-    batch->samples.assign(request->samples.begin(), request->samples.end());
-    batch->labels.clear();
-    for (const auto sample : batch->samples) {
-      CAPSTAN_CHECK(sample < source_.count(), "the source has this sample");
-      batch->labels.push_back(source_.label(sample));
-    }
-    const auto floats = batch->samples.size() * source_.shape().pixels();
-    if (batch->room < floats) {
-      const auto bytes = (floats * sizeof(float) + kAlignment - 1) / kAlignment * kAlignment;
-      batch->images.reset(static_cast<float*>(std::aligned_alloc(kAlignment, bytes)));
-      if (!batch->images) throw std::bad_alloc();
-      batch->room = floats;
-    }
-    batch->begun = batch->rendered = 0;
+    order(*batch, *request);
     {
       const std::scoped_lock lock(mutex_);
       batches_.push_back(std::move(batch));
@@ -80,7 +68,32 @@ void Prefetcher::order_more() {
   }
 }
 
-// The first batch with images that no thread has begun. Called with the lock held.
+// Fills a batch except its inputs.
+void Prefetcher::order(Batch& batch, const BatchRequest& request) const {
+  const auto& shape = source_.shape();
+  batch.epoch = request.epoch;
+  batch.samples.assign(request.samples.begin(), request.samples.end());
+  batch.labels.resize(shape.has_classes() ? batch.samples.size() : 0);
+  batch.targets.resize(shape.has_classes() ? 0 : batch.samples.size() * shape.target_elements());
+  for (std::size_t i = 0; i < batch.samples.size(); ++i) {
+    const auto sample = batch.samples[i];
+    CAPSTAN_CHECK(sample < source_.count(), "the source has this sample");
+    if (shape.has_classes())
+      batch.labels[i] = source_.label(sample);
+    else
+      source_.write_target(sample, batch.targets.data() + i * shape.target_elements());
+  }
+  const auto floats = batch.samples.size() * shape.elements();
+  if (batch.room < floats) {
+    const auto bytes = (floats * sizeof(float) + kAlignment - 1) / kAlignment * kAlignment;
+    batch.inputs.reset(static_cast<float*>(std::aligned_alloc(kAlignment, bytes)));
+    if (!batch.inputs) throw std::bad_alloc();
+    batch.room = floats;
+  }
+  batch.begun = batch.rendered = 0;
+}
+
+// The first batch with samples that no thread has begun. Called with the lock held.
 Prefetcher::Batch* Prefetcher::next_waiting() {
   for (const auto& batch : batches_) {
     if (!batch->failure && batch->begun < batch->samples.size()) return batch.get();
@@ -89,13 +102,13 @@ Prefetcher::Batch* Prefetcher::next_waiting() {
 }
 
 void Prefetcher::work() {
-  const auto size = source_.shape().pixels();
+  const auto size = source_.shape().elements();
   std::unique_lock lock(mutex_);
   for (;;) {
     Batch* batch = nullptr;
     more_work_.wait(lock, [&] { return ending_ || (batch = next_waiting()); });
     if (ending_) return;
-    // A few images at a time: fewer locks for cheap images, and no thread finishes long after the others.
+    // A few samples at a time: fewer locks for cheap ones, and no thread finishes long after the others.
     const auto first = batch->begun;
     const auto piece = std::max<std::size_t>(1, batch->samples.size() / (4 * threads_count_));
     const auto end = std::min(first + piece, batch->samples.size());
@@ -104,7 +117,7 @@ void Prefetcher::work() {
     std::exception_ptr failure;
     try {
       for (auto i = first; i < end && !ending_; ++i)
-        source_.render(batch->samples[i], batch->epoch, batch->images.get() + i * size);
+        source_.render(batch->samples[i], batch->epoch, batch->inputs.get() + i * size);
     } catch (...) {
       failure = std::current_exception();
     }

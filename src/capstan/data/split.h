@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "capstan/data/image_source.h"
+#include "capstan/data/sample_source.h"
 
 namespace capstan::data {
 
@@ -19,17 +19,25 @@ Levels normalised_levels(double mean, double deviation);
 // Normalises interleaved pixels; `levels` has one entry per channel.
 void normalise(std::span<const std::uint8_t> pixels, std::span<const Levels> levels, float* out);
 
-// Labelled images in memory. A pixel is stored as one byte and normalised when a batch is gathered: a quarter
-// of the memory, and the same floats.
+// Samples in memory. The inputs are bytes or floats. A byte is a level of an image and is normalised when a
+// batch is gathered: a quarter of the memory, and the same floats.
 struct Split {
-  ImageShape shape;
+  SampleShape shape;
   std::vector<std::uint8_t> pixels;  // in the order image, height, width, channel
+  std::vector<Levels> levels;        // of the pixels, one per channel
+  std::vector<float> values;         // as SampleSource::render() returns them, normalised
+  std::vector<float> black;          // of images of floats: a black pixel, normalised
   std::vector<std::int64_t> labels;  // 0 … classes - 1
-  std::vector<Levels> levels;        // one per channel
+  std::vector<float> targets;        // instead of labels
 
-  std::size_t count() const { return labels.size(); }
+  std::size_t count() const {
+    return shape.has_classes() ? labels.size() : targets.size() / shape.target_elements();
+  }
   std::span<const std::uint8_t> image(std::size_t sample) const {
-    return {pixels.data() + sample * shape.pixels(), shape.pixels()};
+    return {pixels.data() + sample * shape.elements(), shape.elements()};
+  }
+  std::span<const float> value(std::size_t sample) const {
+    return {values.data() + sample * shape.elements(), shape.elements()};
   }
 };
 

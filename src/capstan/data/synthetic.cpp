@@ -16,7 +16,7 @@ constexpr std::uint64_t kDomain = 0x73796e7468657469;  // separates this random 
 constexpr std::uint64_t kMostBytes = std::uint64_t{8} << 30;
 
 struct Spec {
-  ImageShape shape;
+  SampleShape shape;
   std::int64_t train = 2048;
   std::int64_t test() const { return std::max<std::int64_t>(1, train / 4); }
 };
@@ -44,18 +44,18 @@ std::optional<Spec> parse(std::string_view text) {
   const auto classes = width ? take(text, counted ? ':' : '\0', 100'000) : std::nullopt;
   const auto train = !classes ? std::nullopt : counted ? take(text, '\0', 1'000'000'000) : Spec{}.train;
   if (!train) return {};
-  return Spec{{*channels, *height, *width, *classes}, *train};
+  return Spec{{{*channels, *height, *width}, *classes}, *train};
 }
 
 // A class is a coarse random pattern of about 7x7 cells, so that it survives pooling.
-std::vector<std::uint8_t> prototypes(const ImageShape& shape, std::uint64_t seed) {
-  const auto cell_height = std::max<std::int64_t>(1, shape.height / 7);
-  const auto cell_width = std::max<std::int64_t>(1, shape.width / 7);
+std::vector<std::uint8_t> prototypes(const SampleShape& shape, std::uint64_t seed) {
+  const auto cell_height = std::max<std::int64_t>(1, shape.height() / 7);
+  const auto cell_width = std::max<std::int64_t>(1, shape.width() / 7);
   std::vector<std::uint8_t> pixels;
   for (std::int64_t k = 0; k < shape.classes; ++k) {
-    for (std::int64_t y = 0; y < shape.height; ++y) {
-      for (std::int64_t x = 0; x < shape.width; ++x) {
-        for (std::int64_t c = 0; c < shape.channels; ++c) {
+    for (std::int64_t y = 0; y < shape.height(); ++y) {
+      for (std::int64_t x = 0; x < shape.width(); ++x) {
+        for (std::int64_t c = 0; c < shape.channels(); ++c) {
           const auto cell = derive_seed(
               {kDomain, seed, static_cast<std::uint64_t>(k), static_cast<std::uint64_t>(y / cell_height),
                static_cast<std::uint64_t>(x / cell_width), static_cast<std::uint64_t>(c)});
@@ -68,11 +68,11 @@ std::vector<std::uint8_t> prototypes(const ImageShape& shape, std::uint64_t seed
 }
 
 // Images are a class's prototype (0 … 127 per pixel) plus as much noise.
-Split draw(const ImageShape& shape, std::int64_t count, const std::vector<std::uint8_t>& classes,
+Split draw(const SampleShape& shape, std::int64_t count, const std::vector<std::uint8_t>& classes,
            std::uint64_t seed) {
   Split split;
   split.shape = shape;
-  const auto size = shape.pixels();
+  const auto size = shape.elements();
   split.pixels.resize(static_cast<std::size_t>(count) * size);
   Random random(seed);
   auto* out = split.pixels.data();
@@ -86,7 +86,8 @@ Split draw(const ImageShape& shape, std::int64_t count, const std::vector<std::u
     }
   }
   // Prototype and noise are each uniform: mean 127, variance 2 · 128² / 12.
-  split.levels.assign(static_cast<std::size_t>(shape.channels), normalised_levels(127 / 255.0, 52.3 / 255.0));
+  split.levels.assign(static_cast<std::size_t>(shape.channels()),
+                      normalised_levels(127 / 255.0, 52.3 / 255.0));
   return split;
 }
 
@@ -101,10 +102,10 @@ Splits make_synthetic(const std::string& name, std::uint64_t seed) {
                     name));
   }
   const auto images = static_cast<std::uint64_t>(spec->train + spec->test() + spec->shape.classes);
-  if (images * spec->shape.pixels() > kMostBytes) {
+  if (images * spec->shape.elements() > kMostBytes) {
     throw UserError(
         fmt::format("dataset '{}' needs {} GiB of memory, and the limit is {} GiB: use fewer samples", name,
-                    images * spec->shape.pixels() >> 30, kMostBytes >> 30));
+                    images * spec->shape.elements() >> 30, kMostBytes >> 30));
   }
   const auto classes = prototypes(spec->shape, seed);
   return {draw(spec->shape, spec->train, classes, derive_seed({kDomain, seed, 1})),

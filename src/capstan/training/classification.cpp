@@ -15,7 +15,7 @@ namespace {
 
 class ImageStream final : public BatchStream {
  public:
-  ImageStream(const data::ImageSource& source, unsigned threads, BatchSequence sequence)
+  ImageStream(const data::SampleSource& source, unsigned threads, BatchSequence sequence)
       : loader_(source, threads, std::move(sequence)) {}
   Batch next() override { return loader_.next(); }
 
@@ -28,7 +28,7 @@ class ImageStream final : public BatchStream {
 Classification::Classification(data::Dataset dataset, std::unique_ptr<models::Model> model)
     : dataset_(std::move(dataset)), model_(std::move(model)) {}
 
-const data::ImageSource& Classification::source(Split split) const {
+const data::SampleSource& Classification::source(Split split) const {
   const auto& source = split == Split::kTrain ? dataset_.train : dataset_.test;
   CAPSTAN_CHECK(source, "this split was loaded");
   return *source;
@@ -72,7 +72,7 @@ std::vector<MetricSum> Classification::evaluate(const Batch& batch) {
 // At most 256, and fewer large images, since several batches are in memory at once.
 std::uint64_t Classification::evaluation_batch() const {
   constexpr std::size_t kMost = 256, kMostFloats = std::size_t{8} << 20;
-  return std::clamp<std::size_t>(kMostFloats / source(Split::kTest).shape().pixels(), 1, kMost);
+  return std::clamp<std::size_t>(kMostFloats / source(Split::kTest).shape().elements(), 1, kMost);
 }
 
 std::vector<std::string> Classification::warnings(Split split) const {

@@ -28,7 +28,7 @@ class Classification final : public Task {
   std::vector<std::string> warnings(Split split) const override;
 
  private:
-  const data::ImageSource& source(Split split) const;
+  const data::SampleSource& source(Split split) const;
 
   const data::Dataset dataset_;
   const std::unique_ptr<models::Model> model_;

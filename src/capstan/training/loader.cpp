@@ -8,7 +8,8 @@
 
 namespace capstan::training {
 
-Loader::Loader(const data::ImageSource& source, unsigned threads, BatchSequence sequence) : source_(source) {
+Loader::Loader(const data::SampleSource& source, unsigned threads, BatchSequence sequence)
+    : source_(source) {
   if (threads == 0 || source.is_immediate()) {
     sequence_ = std::move(sequence);
   } else {
@@ -24,13 +25,15 @@ Batch Loader::next() {
   }
   const auto rendered = prefetcher_->next();
   CAPSTAN_CHECK(rendered, "the sequence has another batch");
-  const auto& s = source_.shape();
-  const auto count = static_cast<std::int64_t>(rendered->labels.size());
-  return {at::from_blob(rendered->images.data(), {count, s.channels, s.height, s.width},
-                        channels_last_strides(s), at::kFloat),
-          at::from_blob(const_cast<std::int64_t*>(rendered->labels.data()), {count}, at::kLong),
+  const auto& shape = source_.shape();
+  const auto count = static_cast<std::int64_t>(rendered->samples);
+  const auto [sizes, strides] = input_layout(shape, count);
+  return {at::from_blob(rendered->inputs.data(), sizes, strides, at::kFloat),
+          shape.has_classes()
+              ? at::from_blob(rendered->labels.data(), {count}, at::kLong)
+              : at::from_blob(rendered->targets.data(), target_sizes(shape, count), at::kFloat),
           {},
-          rendered->labels.size()};
+          rendered->samples};
 }
 
 }  // namespace capstan::training

@@ -21,7 +21,7 @@ struct NetworkOptions {
 
 // Makes the network for a dataset's images. Throws UserError if it is unknown, does not fit the dataset or
 // the file of weights, or cannot be trained with batches of `batch` samples.
-std::unique_ptr<models::Model> make_network(const NetworkOptions& options, const data::ImageShape& shape,
+std::unique_ptr<models::Model> make_network(const NetworkOptions& options, const data::SampleShape& shape,
                                             std::uint64_t batch);
 
 }  // namespace capstan::training

@@ -41,18 +41,18 @@ double mean_distance(const at::Tensor& points) {
 
 Gan::Gan(data::Dataset images, const Options& options)
     : images_(std::move(images)), options_(options), shape_(images_.test->shape()) {
-  if (shape_.height % kReduction != 0 || shape_.width % kReduction != 0)
+  if (shape_.height() % kReduction != 0 || shape_.width() % kReduction != 0)
     throw UserError(
         fmt::format("task gan takes images whose height and width are multiples of {}; those of the "
                     "dataset are {}x{}",
-                    kReduction, shape_.height, shape_.width));
+                    kReduction, shape_.height(), shape_.width()));
   at::manual_seed(options.init_seed);
   const auto inner = options.channels, outer = options.channels / 2;
-  const auto features = inner * (shape_.height / kReduction) * (shape_.width / kReduction);
+  const auto features = inner * (shape_.height() / kReduction) * (shape_.width() / kReduction);
   generator_in_ = layer("generator.in", {features, options.noise}, features);
   generator_middle_ = layer("generator.middle", {inner, outer, kKernel, kKernel}, outer);
-  generator_out_ = layer("generator.out", {outer, shape_.channels, kKernel, kKernel}, shape_.channels);
-  discriminator_in_ = layer("discriminator.in", {outer, shape_.channels, kKernel, kKernel}, outer);
+  generator_out_ = layer("generator.out", {outer, shape_.channels(), kKernel, kKernel}, shape_.channels());
+  discriminator_in_ = layer("discriminator.in", {outer, shape_.channels(), kKernel, kKernel}, outer);
   discriminator_middle_ = layer("discriminator.middle", {inner, outer, kKernel, kKernel}, inner);
   discriminator_out_ = layer("discriminator.out", {1, features}, 1);
 }
@@ -68,7 +68,7 @@ std::vector<StepPhase> Gan::phases() const {
   return {{"discriminator", {"discriminator.*"}}, {"generator", {"generator.*"}}};
 }
 
-const data::ImageSource& Gan::source(Split split) const {
+const data::SampleSource& Gan::source(Split split) const {
   const auto& source = split == Split::kTrain ? images_.train : images_.test;
   CAPSTAN_CHECK(source, "this split was loaded");
   return *source;
@@ -86,7 +86,7 @@ Batch Gan::batch(Split split, const BatchRequest& request) {
 at::Tensor Gan::generate(std::int64_t count) const {
   const auto& in = generator_in_;
   auto x = at::relu(at::linear(at::randn({count, options_.noise}), in.weight, in.bias));
-  x = x.view({count, options_.channels, shape_.height / kReduction, shape_.width / kReduction});
+  x = x.view({count, options_.channels, shape_.height() / kReduction, shape_.width() / kReduction});
   const auto doubled = [](const at::Tensor& images, const Layer& layer) {
     return at::conv_transpose2d(images, layer.weight, layer.bias, kStride, kPadding);
   };

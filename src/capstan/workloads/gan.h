@@ -42,11 +42,11 @@ class Gan final : public Task {
   };
 
   Layer layer(const std::string& name, at::IntArrayRef weight, std::int64_t outputs);
-  const data::ImageSource& source(Split split) const;
+  const data::SampleSource& source(Split split) const;
 
   const data::Dataset images_;
   const Options options_;
-  const data::ImageShape shape_;
+  const data::SampleShape shape_;
   NamedTensors parameters_;
   const NamedTensors buffers_;
   Layer generator_in_, generator_middle_, generator_out_;
