@@ -65,6 +65,18 @@ TEST(Safetensors, ReadsAFileMadeByAnotherWriter) {
   EXPECT_EQ(golden.tensors[7], (Tensor{"layer.weight", {2, 3}, {0.5f, -1.0f, 2.0f, 3.25f, -4.0f, 1e-3f}}));
 }
 
+TEST(Safetensors, ReturnsTheStoredBytesAndTheirType) {
+  const auto file = file_with(R"({"i":{"dtype":"I16","shape":[2],"data_offsets":[0,4]},)"
+                              R"("u":{"dtype":"U8","shape":[1,2],"data_offsets":[4,6]}})",
+                              std::string("\xfe\xff\x05\0\xff\x07", 6));
+  const SafetensorsReader reader(std::as_bytes(std::span(file)), "test");
+  EXPECT_EQ(reader.info(1).name, "u");
+  EXPECT_EQ(reader.info(1).type, DType::kU8);
+  EXPECT_EQ(reader.info(1).dims, (std::vector<std::int64_t>{1, 2}));
+  EXPECT_EQ(reader.read_bytes(1), (std::vector{std::byte{0xff}, std::byte{7}}));
+  EXPECT_EQ(reader.read("i")->values, (std::vector<float>{-2, 5}));
+}
+
 TEST(Safetensors, WritesWhatAnotherReaderReads) {
   const TemporaryFolder folder;
   const std::vector<float> a = {1, 2, 3, 4, 5, 6}, b = {-1};
@@ -174,8 +186,10 @@ TEST(Safetensors, NamesTheFileAndTheFault) {
       {R"({"__metadata__":3})", "__metadata__"},
       {R"({"__metadata__":{"a":3}})", "'a' is not a string"},
       {R"({"w":3})", "tensor 'w': dtype, shape and data_offsets"},
-      {tensor("I8", "[4]", "[0,4]"),
-       "tensor 'w': its dtype \"I8\" is not supported; supported are F32, F64, F16, BF16, I64"},
+      {tensor("F8_E4M3", "[4]", "[0,4]"),
+       "tensor 'w': its dtype \"F8_E4M3\" is not supported; supported are F32, F64, F16, BF16, I8, U8, I16, "
+       "U16, "
+       "I32, U32, I64, U64, BOOL"},
       {tensor("F64", "[1]", "[0,4]"), "differ in size"},
       {tensor("F16", "[1]", "[0,4]"), "differ in size"},
       {tensor("F32", "1", "[0,4]"), "its shape is not an array"},

@@ -10,11 +10,13 @@
 #include <string>
 #include <vector>
 
+#include "capstan/base/dtype.h"
+
 namespace capstan::checkpoint {
 
 // The safetensors file format: an 8-byte little-endian header length, a JSON header with each tensor's dtype,
-// shape and offsets, then the bytes of the tensors. F32 and I64 are written; F64, F16, BF16 and I64 are also
-// read, and converted to 32-bit floats.
+// shape and offsets, then the bytes of the tensors. F32 and I64 are written; all types of
+// base/dtype.h are read, and converted to 32-bit floats unless their bytes are asked for.
 
 using Metadata = std::map<std::string, std::string>;
 
@@ -44,6 +46,13 @@ struct Tensor {
   friend bool operator==(const Tensor&, const Tensor&) = default;
 };
 
+// The header's entry of a tensor.
+struct TensorInfo {
+  std::string name;
+  std::vector<std::int64_t> dims;
+  DType type = DType::kF32;
+};
+
 struct Safetensors {
   std::vector<Tensor> tensors;  // in the order of their offsets
   Metadata metadata;
@@ -62,6 +71,9 @@ class SafetensorsReader {
   const Metadata& metadata() const;
   // In the order of their offsets.
   std::size_t tensors() const;
+  const TensorInfo& info(std::size_t tensor) const;
+  // As stored: row-major numbers of the tensor's type.
+  std::vector<std::byte> read_bytes(std::size_t tensor) const;
   Tensor read(std::size_t tensor) const;
   // No value if the file has no tensor of this name.
   std::optional<Tensor> read(const std::string& tensor) const;

@@ -1,20 +1,16 @@
 #include <algorithm>
 #include <array>
-#include <bit>
-#include <cerrno>
-#include <cmath>
-#include <cstring>
 #include <functional>
 #include <optional>
+#include <ranges>
 #include <set>
 
-#include <fcntl.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include "capstan/base/unique_fd.h"
+#include "capstan/base/dtype.h"
+#include "capstan/base/random_access_file.h"
 #include "capstan/base/user_error.h"
 #include "capstan/checkpoint/safetensors.h"
 
@@ -59,46 +55,22 @@ struct Place {
   std::uint64_t begin, end;
 };
 
-float half_value(std::uint16_t bits) {
-  const int exponent = bits >> 10 & 31, fraction = bits & 1023;
-  const float size = exponent == 31  ? (fraction ? NAN : INFINITY)
-                     : exponent == 0 ? std::ldexp(static_cast<float>(fraction), -24)
-                                     : std::ldexp(static_cast<float>(1024 + fraction), exponent - 25);
-  return bits >> 15 ? -size : size;
-}
-
-float brain_value(std::uint16_t bits) {
-  return std::bit_cast<float>(std::uint32_t{bits} << 16);
-}
-
-template <class Stored, auto value>
-void convert(std::span<const std::byte> bytes, std::span<float> out) {
-  for (std::size_t i = 0; i < out.size(); ++i) {
-    Stored stored;
-    std::memcpy(&stored, bytes.data() + i * sizeof(Stored), sizeof(Stored));
-    out[i] = value(stored);
-  }
-}
-
-// A supported dtype. F32 needs no conversion.
+// A supported dtype.
 struct Kind {
   const char* name;
-  std::uint64_t bytes;
-  void (*convert)(std::span<const std::byte> bytes, std::span<float> out);
+  DType type;
 };
 constexpr Kind kKinds[] = {
-    {"F32", 4, nullptr},
-    {"F64", 8, convert<double, [](double v) { return static_cast<float>(v); }>},
-    {"F16", 2, convert<std::uint16_t, half_value>},
-    {"BF16", 2, convert<std::uint16_t, brain_value>},
-    {"I64", 8, convert<std::int64_t, [](std::int64_t v) { return static_cast<float>(v); }>},
+    {"F32", DType::kF32},   {"F64", DType::kF64}, {"F16", DType::kF16}, {"BF16", DType::kBF16},
+    {"I8", DType::kI8},     {"U8", DType::kU8},   {"I16", DType::kI16}, {"U16", DType::kU16},
+    {"I32", DType::kI32},   {"U32", DType::kU32}, {"I64", DType::kI64}, {"U64", DType::kU64},
+    {"BOOL", DType::kBool},
 };
 
 // The header's entry of one tensor.
 struct Entry {
   Place place;
-  const Kind* kind;
-  Tensor tensor;  // without values yet
+  TensorInfo info;
 };
 
 }  // namespace
@@ -114,9 +86,19 @@ class SafetensorsReader::Content {
   const std::vector<Entry>& entries() const { return entries_; }
 
   Tensor read(const Entry& entry) const {
-    auto tensor = entry.tensor;
-    read_values(entry.place, *entry.kind, tensor.values);
+    const auto bytes = entry.place.end - entry.place.begin;
+    Tensor tensor{entry.info.name, entry.info.dims, std::vector<float>(bytes / bytes_of(entry.info.type))};
+    if (entry.info.type == DType::kF32)
+      read_at_(data_ + entry.place.begin, std::as_writable_bytes(std::span(tensor.values)));
+    else
+      to_floats(entry.info.type, read_bytes(entry), tensor.values);
     return tensor;
+  }
+
+  std::vector<std::byte> read_bytes(const Entry& entry) const {
+    std::vector<std::byte> bytes(entry.place.end - entry.place.begin);
+    read_at_(data_ + entry.place.begin, bytes);
+    return bytes;
   }
 
  private:
@@ -133,8 +115,7 @@ class SafetensorsReader::Content {
     std::ranges::sort(entries_, {}, [](const Entry& e) { return std::pair(e.place.begin, e.place.end); });
     std::uint64_t at = 0;
     for (const auto& e : entries_) {
-      if (e.place.begin != at)
-        fail(fmt::format("tensor '{}' leaves a gap or overlaps another", e.tensor.name));
+      if (e.place.begin != at) fail(fmt::format("tensor '{}' leaves a gap or overlaps another", e.info.name));
       at = e.place.end;
     }
     if (data_ + at != size_) fail(fmt::format("{} bytes follow the last tensor", size_ - data_ - at));
@@ -172,17 +153,6 @@ class SafetensorsReader::Content {
     return result;
   }
 
-  void read_values(const Place& place, const Kind& kind, std::vector<float>& values) const {
-    values.resize((place.end - place.begin) / kind.bytes);
-    if (!kind.convert) {
-      read_at_(data_ + place.begin, std::as_writable_bytes(std::span(values)));
-      return;
-    }
-    std::vector<std::byte> bytes(place.end - place.begin);
-    read_at_(data_ + place.begin, bytes);
-    kind.convert(bytes, values);
-  }
-
   Entry tensor(const std::string& name, const Json& json) const {
     const auto bad = [&](const std::string& what) { fail(fmt::format("tensor '{}': {}", name, what)); };
     if (!json.is_object() || !json.contains("dtype") || !json.contains("shape") ||
@@ -191,11 +161,11 @@ class SafetensorsReader::Content {
     }
     const auto kind = std::ranges::find_if(kKinds, [&](const Kind& k) { return json["dtype"] == k.name; });
     if (kind == std::end(kKinds))
-      bad(fmt::format("its dtype {} is not supported; supported are F32, F64, F16, BF16, I64",
-                      json["dtype"].dump()));
+      bad(fmt::format("its dtype {} is not supported; supported are {}", json["dtype"].dump(),
+                      fmt::join(kKinds | std::views::transform(&Kind::name), ", ")));
     if (!json["shape"].is_array()) bad("its shape is not an array");
-    Tensor result{name, {}, {}};
-    std::uint64_t bytes = kind->bytes;
+    TensorInfo result{name, {}, kind->type};
+    std::uint64_t bytes = bytes_of(kind->type);
     for (const auto& d : json["shape"]) {
       const auto dim = unsigned_value(d);
       if (!dim || *dim > std::uint64_t{INT64_MAX}) bad("its shape has an invalid size");
@@ -207,7 +177,7 @@ class SafetensorsReader::Content {
     const auto begin = unsigned_value(offsets[0]), end = unsigned_value(offsets[1]);
     if (!begin || !end || *begin > *end || *end > size_ - data_) bad("data_offsets are outside of the file");
     if (*end - *begin != bytes) bad("data_offsets and shape differ in size");
-    return {{*begin, *end}, kind, std::move(result)};
+    return {{*begin, *end}, std::move(result)};
   }
 
   std::uint64_t size_;
@@ -238,26 +208,10 @@ Safetensors read_all(const SafetensorsReader& reader) {
 SafetensorsReader::SafetensorsReader(std::span<const std::byte> bytes, std::string name)
     : content_(std::make_unique<Content>(bytes.size(), reader_of(bytes), std::move(name))) {}
 
-// Reads the file instead of mapping it: a file that another process truncates is then an error, not a signal.
 SafetensorsReader::SafetensorsReader(const std::filesystem::path& path) {
-  const auto fail = [name = path.string()](const char* why) {
-    throw UserError(fmt::format("cannot read {}: {}", name, why));
-  };
-  // O_NONBLOCK: a pipe, which is refused below, would wait for its writer.
-  const auto file = std::make_shared<UniqueFd>(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  struct stat status {};
-  if (!*file || ::fstat(file->get(), &status) != 0) fail(std::strerror(errno));
-  if (!S_ISREG(status.st_mode)) fail("not a regular file");
-  const auto read_at = [fail, file](std::uint64_t at, std::span<std::byte> out) {
-    while (!out.empty()) {
-      const auto got = ::pread(file->get(), out.data(), out.size(), static_cast<off_t>(at));
-      if (got < 0 && errno == EINTR) continue;
-      if (got <= 0) fail(got < 0 ? std::strerror(errno) : "it became shorter while it was read");
-      at += static_cast<std::uint64_t>(got);
-      out = out.subspan(static_cast<std::size_t>(got));
-    }
-  };
-  content_ = std::make_unique<Content>(static_cast<std::uint64_t>(status.st_size), read_at, path.string());
+  const auto file = std::make_shared<const RandomAccessFile>(path);
+  const auto read_at = [file](std::uint64_t at, std::span<std::byte> out) { file->read(at, out); };
+  content_ = std::make_unique<Content>(file->size(), read_at, file->name());
 }
 
 SafetensorsReader::~SafetensorsReader() = default;
@@ -270,13 +224,21 @@ std::size_t SafetensorsReader::tensors() const {
   return content_->entries().size();
 }
 
+const TensorInfo& SafetensorsReader::info(std::size_t tensor) const {
+  return content_->entries().at(tensor).info;
+}
+
+std::vector<std::byte> SafetensorsReader::read_bytes(std::size_t tensor) const {
+  return content_->read_bytes(content_->entries().at(tensor));
+}
+
 Tensor SafetensorsReader::read(std::size_t tensor) const {
   return content_->read(content_->entries().at(tensor));
 }
 
 std::optional<Tensor> SafetensorsReader::read(const std::string& tensor) const {
   const auto& entries = content_->entries();
-  const auto found = std::ranges::find(entries, tensor, [](const Entry& e) { return e.tensor.name; });
+  const auto found = std::ranges::find(entries, tensor, [](const Entry& e) { return e.info.name; });
   return found == entries.end() ? std::nullopt : std::optional(content_->read(*found));
 }
 
