@@ -42,6 +42,7 @@ const std::map<std::string, Example>& examples() {
       {"data-dir", {"/data/with \"quotes\" and \\ and ü", kSameJob}},
       {"image-size", {"64", kMustMatch}},
       {"augment", {"none", kSameJob}},
+      {"normalize", {"train", kMustMatch}},
       {"loader-threads", {"9", kMayDiffer}},
       {"strict", {"true", kSameJob}},
       {"num-classes", {"100", kMustMatch}},

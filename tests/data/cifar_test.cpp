@@ -41,12 +41,10 @@ void write_cifar10(const std::filesystem::path& folder) {
   write_file(folder / "test_batch.bin", record(label(0), 20) + record(label(9), 21) + record(label(3), 22));
 }
 
-const std::vector<Levels> kLevels(3);
-
 TEST(Cifar, ReadsTheTenClassesInTheFilesOrder) {
   const TemporaryFolder folder;
   write_cifar10(folder.path());
-  const auto [train, test] = load_cifar10(folder.path(), kLevels);
+  const auto [train, test] = load_cifar10(folder.path());
   EXPECT_EQ(train.shape, (SampleShape{{3, 32, 32}, 10}));
   EXPECT_EQ(train.labels, (std::vector<std::int64_t>{1, 8, 2, 7, 3, 6, 4, 5, 5, 4}));
   EXPECT_EQ(test.labels, (std::vector<std::int64_t>{0, 9, 3}));
@@ -61,7 +59,7 @@ TEST(Cifar, UsesTheFineLabel) {
   const TemporaryFolder folder;
   write_file(folder / "train.bin", record(label(19) + label(99), 1) + record(label(3) + label(42), 2));
   write_file(folder / "test.bin", record(label(0) + label(7), 3));
-  const auto [train, test] = load_cifar100(folder.path(), kLevels);
+  const auto [train, test] = load_cifar100(folder.path());
   EXPECT_EQ(train.shape, (SampleShape{{3, 32, 32}, 100}));
   EXPECT_EQ(train.labels, (std::vector<std::int64_t>{99, 42}));
   EXPECT_EQ(test.labels, (std::vector<std::int64_t>{7}));
@@ -91,7 +89,7 @@ TEST(Cifar, RefusesBadFilesByName) {
   const TemporaryFolder folder;
   write_cifar10(folder.path());
   const auto expect_error = [&](const std::string& file, const std::string& fault) {
-    EXPECT_THAT([&] { load_cifar10(folder.path(), kLevels); },
+    EXPECT_THAT([&] { load_cifar10(folder.path()); },
                 ThrowsMessage<UserError>(AllOf(HasSubstr((folder / file).string()), HasSubstr(fault))));
   };
   write_file(folder / "test_batch.bin", record(label(10), 0));

@@ -195,8 +195,71 @@ TEST_F(ImageFolder, RefusesClassesThatDiffer) {
 TEST_F(ImageFolder, AcceptsTestForValAndRequiresOne) {
   fs::rename(folder_ / "val", folder_ / "test");
   EXPECT_EQ(load(options()).test->count(), 3u);
-  fs::remove_all(folder_ / "test");
-  expect_error("", "neither val nor test");
+}
+
+// The order of the listing: three ants, two bees, a cat; the fifth is the second bee.
+TEST_F(ImageFolder, WithoutATestPartEveryFifthImageIsHeldOut) {
+  const auto check = [&] {
+    const auto dataset = load(options());
+    EXPECT_EQ(dataset.train->count(), 5u);
+    EXPECT_EQ(dataset.test->count(), 1u);
+    EXPECT_EQ(dataset.test->label(0), 1);
+    EXPECT_EQ(dataset.train->label(3), 1);
+    EXPECT_EQ(dataset.train->label(4), 2);
+    EXPECT_EQ(dataset.test->shape().classes, 3);
+    auto test_only = options();
+    test_only.test_only = true;
+    EXPECT_EQ(rendered(*load(test_only).test, 0, 0), rendered(*dataset.test, 0, 0));
+  };
+  auto test_image = options();
+  put("val/bee/b.jpg", "rgb.png");
+  const auto expected = rendered(*load(test_image).test, 1, 0);
+  fs::remove_all(folder_ / "val");
+  check();
+  EXPECT_EQ(rendered(*load(options()).test, 0, 0), expected);
+  for (const auto* name : {"ant", "bee", "cat"}) fs::rename(folder_ / "train" / name, folder_ / name);
+  fs::remove_all(folder_ / "train");
+  check();
+  for (const auto* name : {"ant", "cat"}) fs::remove_all(folder_ / name);
+  expect_error("", "has 2 samples; every fifth is for testing, so it needs at least 5");
+}
+
+TEST_F(ImageFolder, IsNormalisedByImageNetsStatisticsOrNot) {
+  auto raw = options();
+  raw.augment = Augment::kNone;
+  const auto normalised = rendered(*load(raw).test, 0, 0);
+  raw.normalize = Normalize::kNone;
+  const auto levels = rendered(*load(raw).test, 0, 0);
+  for (std::size_t i = 0; i < levels.size(); i += 3)
+    ASSERT_NEAR(normalised[i], (static_cast<double>(levels[i]) - 0.485) / 0.229, 1e-5);
+  raw.normalize = Normalize::kTrain;
+  EXPECT_THAT(
+      [&] { load(raw); },
+      ThrowsMessage<UserError>("--normalize train would decode every image of imagefolder before training; "
+                               "it takes auto (ImageNet's mean and deviation) or none"));
+}
+
+// rgb.png is 48 pixels wide and 36 high: its centre square, then unscaled.
+TEST_F(ImageFolder, WithoutAugmentationTheShorterSideIsScaledToTheImageSize) {
+  put("train/cat/palette.png", "grey.png");
+  auto plain = options();
+  plain.augment = Augment::kNone;
+  plain.normalize = Normalize::kNone;
+  const auto decoder = make_png_decoder();
+  const auto file = contents(kPictures / "rgb.png");
+  const auto size = decoder->open({reinterpret_cast<const std::uint8_t*>(file.data()), file.size()});
+  Picture picture;
+  decoder->read({0, 0, size.width, size.height}, 1, picture);
+  const auto side = std::min(size.width, size.height);
+  plain.image_size = side;
+  const auto image = rendered(*load(plain).train, 4, 0);
+  const auto x0 = static_cast<std::int64_t>(std::nearbyint(static_cast<double>(size.width - side) / 2));
+  const auto y0 = static_cast<std::int64_t>(std::nearbyint(static_cast<double>(size.height - side) / 2));
+  for (std::int64_t y = 0; y < side; ++y)
+    for (std::int64_t x = 0; x < side; ++x)
+      for (std::int64_t c = 0; c < 3; ++c)
+        ASSERT_EQ(image[static_cast<std::size_t>((y * side + x) * 3 + c)],
+                  static_cast<float>(picture.row(y + y0)[4 * (x + x0) + c] / 255.0));
 }
 
 TEST_F(ImageFolder, RejectsAFolderWithoutClasses) {

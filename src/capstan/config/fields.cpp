@@ -66,6 +66,15 @@ std::vector<Field> model_fields(JobConfig& c) {
                    .group = kModel},
        .commands = kTrains | kBenchData,
        .on_resume = kSameJob},
+      {.setting =
+           {.name = "normalize",
+            .value = &c.normalize,
+            .limits = Words{"auto", "none", "train"},
+            .help = "Normalisation of inputs: auto (the dataset's constants; for arrays and csv as train), "
+                    "none, train (mean 0 and deviation 1 over the training part)",
+            .group = kModel},
+       .commands = kReads,
+       .on_resume = kMustMatch},
       {.setting = {.name = "loader-threads",
                    .value = &c.loader_threads,
                    .limits = WholeRange{0, 1024},

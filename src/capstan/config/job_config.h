@@ -59,6 +59,7 @@ struct JobConfig {
   std::filesystem::path weights;           // initial weights (safetensors); empty: from the seed; unused by a
                                            // resumed run
   std::string augment = "auto";
+  std::string normalize = "auto";
   unsigned loader_threads = 0;  // per worker; 0: cores ÷ workers
   bool strict = false;          // an image that cannot be read ends the job
   std::uint32_t workers = 2;

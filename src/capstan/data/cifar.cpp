@@ -49,30 +49,29 @@ void append(const std::filesystem::path& path, const Form& form, Split& split) {
 }
 
 Split load_split(const std::filesystem::path& folder, std::initializer_list<const char*> files,
-                 const Form& form, const std::vector<Levels>& levels) {
+                 const Form& form) {
   Split split;
   split.shape = {{kChannels, kSide, kSide}, form.classes};
-  split.levels = levels;
   for (const auto* file : files) append(folder / file, form, split);
   return split;
 }
 
 }  // namespace
 
-Splits load_cifar10(const std::filesystem::path& folder, const std::vector<Levels>& levels, bool test_only) {
+Splits load_cifar10(const std::filesystem::path& folder, bool test_only) {
   constexpr Form kForm = {1, 10};
   return {test_only ? Split()
                     : load_split(folder,
                                  {"data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin",
                                   "data_batch_4.bin", "data_batch_5.bin"},
-                                 kForm, levels),
-          load_split(folder, {"test_batch.bin"}, kForm, levels)};
+                                 kForm),
+          load_split(folder, {"test_batch.bin"}, kForm)};
 }
 
-Splits load_cifar100(const std::filesystem::path& folder, const std::vector<Levels>& levels, bool test_only) {
+Splits load_cifar100(const std::filesystem::path& folder, bool test_only) {
   constexpr Form kForm = {2, 100};
-  return {test_only ? Split() : load_split(folder, {"train.bin"}, kForm, levels),
-          load_split(folder, {"test.bin"}, kForm, levels)};
+  return {test_only ? Split() : load_split(folder, {"train.bin"}, kForm),
+          load_split(folder, {"test.bin"}, kForm)};
 }
 
 }  // namespace capstan::data

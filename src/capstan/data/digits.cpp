@@ -6,6 +6,7 @@
 #include "capstan/base/check.h"
 #include "capstan/data/digits_bytes.h"
 #include "capstan/data/gzip.h"
+#include "capstan/data/held_out.h"
 #include "capstan/data/readers.h"
 
 namespace capstan::data {
@@ -47,13 +48,6 @@ void append_scaled(const int* image, std::vector<std::uint8_t>& pixels) {
   }
 }
 
-Levels levels_of(const std::vector<std::uint8_t>& pixels) {
-  double sum = 0, squares = 0;
-  for (const double p : pixels) sum += p / 255, squares += p / 255 * (p / 255);
-  const double mean = sum / static_cast<double>(pixels.size());
-  return normalised_levels(mean, std::sqrt(squares / static_cast<double>(pixels.size()) - mean * mean));
-}
-
 }  // namespace
 
 Splits load_digits() {
@@ -62,18 +56,17 @@ Splits load_digits() {
   digits.train.shape = digits.test.shape = {{1, kScaledSide, kScaledSide}, 10};
   const char* at = text.data();
   const char* const end = at + text.size();
-  for (int sample = 0; at < end; ++sample) {
+  for (std::size_t sample = 0; at < end; ++sample) {
     int row[kColumns];
     for (int& value : row) {
       const auto [next, error] = std::from_chars(at, end, value);
       CAPSTAN_CHECK(error == std::errc{} && next < end, "the built-in digits are numbers with separators");
       at = next + 1;
     }
-    auto& split = sample % 5 == 4 ? digits.test : digits.train;
+    auto& split = is_held_out(sample) ? digits.test : digits.train;
     append_scaled(row, split.pixels);
     split.labels.push_back(row[kColumns - 1]);
   }
-  digits.train.levels = digits.test.levels = {levels_of(digits.train.pixels)};
   return digits;
 }
 

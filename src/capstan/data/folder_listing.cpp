@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "capstan/base/user_error.h"
+#include "capstan/data/held_out.h"
 
 namespace capstan::data {
 namespace {
@@ -32,10 +33,14 @@ void for_each_entry(const fs::path& folder, Take take) {
   }
 }
 
+bool is_class_folder(const fs::directory_entry& entry) {
+  return entry.is_directory() && !is_hidden(entry.path());
+}
+
 std::vector<std::string> class_folders(const fs::path& folder) {
   std::vector<std::string> classes;
   for_each_entry<fs::directory_iterator>(folder, [&](const fs::directory_entry& entry) {
-    if (entry.is_directory() && !is_hidden(entry.path())) classes.push_back(entry.path().filename().string());
+    if (is_class_folder(entry)) classes.push_back(entry.path().filename().string());
   });
   if (classes.empty())
     throw UserError(fmt::format("{} contains no folders; each class needs one", folder.string()));
@@ -66,6 +71,25 @@ FolderListing list_folder(const fs::path& folder) {
   }
   listing.class_begin.push_back(listing.files.size());
   return listing;
+}
+
+bool has_class_folders(const fs::path& folder) {
+  std::error_code error;
+  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error))
+    if (is_class_folder(*it)) return true;
+  return false;
+}
+
+DividedListing hold_out(const FolderListing& all) {
+  check_enough(all.files.size(), all.folder.string());
+  DividedListing out{{all.folder, all.classes, {}, {}}, {all.folder, all.classes, {}, {}}};
+  for (std::size_t c = 0; c < all.classes.size(); ++c) {
+    for (auto* part : {&out.train, &out.test}) part->class_begin.push_back(part->files.size());
+    for (auto i = all.class_begin[c]; i < all.class_begin[c + 1]; ++i)
+      (is_held_out(i) ? out.test : out.train).files.push_back(all.files[i]);
+  }
+  for (auto* part : {&out.train, &out.test}) part->class_begin.push_back(part->files.size());
+  return out;
 }
 
 }  // namespace capstan::data

@@ -20,4 +20,14 @@ struct FolderListing {
 // Throws UserError if there is no class, or a class without images.
 FolderListing list_folder(const std::filesystem::path& folder);
 
+// Whether a folder contains one for a class.
+bool has_class_folders(const std::filesystem::path& folder);
+
+struct DividedListing {
+  FolderListing train;
+  FolderListing test;
+};
+// Divides the images by the rule of held_out.h. Throws UserError if there are too few.
+DividedListing hold_out(const FolderListing& all);
+
 }  // namespace capstan::data

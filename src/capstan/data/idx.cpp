@@ -61,7 +61,7 @@ std::vector<std::uint8_t> read_body(GzipFile& file, std::uint64_t bytes) {
   return body;
 }
 
-Split load_split(const std::filesystem::path& folder, const std::string& prefix, const Levels& levels) {
+Split load_split(const std::filesystem::path& folder, const std::string& prefix) {
   GzipFile images(find(folder, prefix + "-images-idx3-ubyte"));
   GzipFile labels(find(folder, prefix + "-labels-idx1-ubyte"));
   const auto count = read_header(images, kImagesMagic, "images");
@@ -77,7 +77,6 @@ Split load_split(const std::filesystem::path& folder, const std::string& prefix,
 
   Split split;
   split.shape = {{1, kSide, kSide}, kClasses};
-  split.levels = {levels};
   const auto classes = read_body(labels, count);
   const auto bad = std::find_if(classes.begin(), classes.end(), [](auto c) { return c >= kClasses; });
   if (bad != classes.end()) {
@@ -90,8 +89,8 @@ Split load_split(const std::filesystem::path& folder, const std::string& prefix,
 
 }  // namespace
 
-Splits load_idx(const std::filesystem::path& folder, const Levels& levels, bool test_only) {
-  return {test_only ? Split() : load_split(folder, "train", levels), load_split(folder, "t10k", levels)};
+Splits load_idx(const std::filesystem::path& folder, bool test_only) {
+  return {test_only ? Split() : load_split(folder, "train"), load_split(folder, "t10k")};
 }
 
 }  // namespace capstan::data

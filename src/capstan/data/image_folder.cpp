@@ -18,18 +18,16 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Mean and standard deviation of ImageNet's training images, as torchvision uses for all its networks.
-constexpr double kMean[] = {0.485, 0.456, 0.406};
-constexpr double kDeviation[] = {0.229, 0.224, 0.225};
-
-const Normalisation kNormalisation = [] {
+Normalisation normalisation_of(const Statistics& statistics) {
   Normalisation n;
   for (std::size_t c = 0; c < 3; ++c) {
-    n.factor[c] = static_cast<float>(1 / (255 * kDeviation[c]));
-    n.offset[c] = static_cast<float>(-kMean[c] / kDeviation[c]);
+    const double mean = statistics.empty() ? 0 : statistics.mean[c];
+    const double deviation = statistics.empty() ? 1 : statistics.deviation[c];
+    n.factor[c] = static_cast<float>(1 / (255 * deviation));
+    n.offset[c] = static_cast<float>(-mean / deviation);
   }
   return n;
-}();
+}
 
 void read_file(const fs::path& path, std::vector<std::uint8_t>& bytes) {
   const auto fail = [] { throw UserError(fmt::format("cannot be read: {}", std::strerror(errno))); };
@@ -46,11 +44,9 @@ void read_file(const fs::path& path, std::vector<std::uint8_t>& bytes) {
   }
 }
 
-// The centre crop of a test: the shorter side is scaled to 256 pixels for a square of 224, and in proportion
-// for others.
-View middle(const ImageSize& size, std::int64_t side) {
+// The centre of an image whose shorter side is scaled to `scaled` pixels.
+View centre(const ImageSize& size, std::int64_t scaled, std::int64_t side) {
   const auto shorter = std::min(size.width, size.height);
-  const auto scaled = (side * 256 + 112) / 224;
   const auto scaled_width = size.width * scaled / shorter, scaled_height = size.height * scaled / shorter;
   const auto x = std::nearbyint(static_cast<double>(scaled_width - side) / 2);
   const auto y = std::nearbyint(static_cast<double>(scaled_height - side) / 2);
@@ -61,6 +57,31 @@ View middle(const ImageSize& size, std::int64_t side) {
           static_cast<double>(side) * across,
           static_cast<double>(side) * down,
           {0, 0, size.width, size.height}};
+}
+
+// The side to which a test image's shorter side is scaled.
+std::int64_t test_side(std::int64_t side) {
+  return (side * 256 + 112) / 224;
+}
+
+bool is_scaled(const View& view, std::int64_t side) {
+  const auto length = static_cast<double>(side);
+  return view.width != length || view.height != length || view.x != std::floor(view.x) ||
+         view.y != std::floor(view.y);
+}
+
+// Writes a view that is not scaled.
+void copy(const Picture& picture, const View& view, std::int64_t side, std::span<const Levels> levels,
+          float* out) {
+  const auto left = static_cast<std::int64_t>(view.x) - picture.left;
+  const auto top = static_cast<std::int64_t>(view.y) - picture.top;
+  for (std::int64_t y = 0; y < side; ++y) {
+    const auto* const row = picture.row(top + y) + 4 * left;
+    for (std::int64_t i = 0; i < side; ++i) {
+      const auto* const pixel = row + 4 * (view.mirrored ? side - 1 - i : i);
+      for (std::size_t c = 0; c < 3; ++c) *out++ = levels[c][pixel[c]];
+    }
+  }
 }
 
 // The part to decode for a view: the filter extends one output pixel, or one input pixel, beyond it.
@@ -99,7 +120,9 @@ struct FolderSource::Workspace {
 FolderSource::FolderSource(FolderListing listing, const Options& options)
     : listing_(std::move(listing)),
       options_(options),
-      shape_{{3, options.side, options.side}, static_cast<std::int64_t>(listing_.classes.size())} {}
+      shape_{{3, options.side, options.side}, static_cast<std::int64_t>(listing_.classes.size())},
+      normalisation_(normalisation_of(options.statistics)),
+      levels_(levels_of(options.statistics, 3)) {}
 
 FolderSource::~FolderSource() = default;
 
@@ -147,11 +170,16 @@ void FolderSource::render_file(std::size_t file, Random random, Workspace& works
   const auto view = view_of(size, random);
   decoder.read(needed(view, options_.side),
                std::min(view.width, view.height) / static_cast<double>(options_.side), workspace.picture);
-  workspace.resampler.run(workspace.picture, view, options_.side, kNormalisation, out);
+  if (is_scaled(view, options_.side) || workspace.picture.scale != 1)
+    workspace.resampler.run(workspace.picture, view, options_.side, normalisation_, out);
+  else
+    copy(workspace.picture, view, options_.side, levels_, out);
 }
 
 View FolderSource::view_of(const ImageSize& size, Random& random) const {
-  if (!options_.resized_crop) return middle(size, options_.side);
+  const auto side = options_.side;
+  if (options_.crop == Crop::kTest) return centre(size, test_side(side), side);
+  if (options_.crop == Crop::kCentre) return centre(size, side, side);
   const auto [part, mirrored] = draw_resized_crop(random, size.width, size.height);
   return {static_cast<double>(part.x),
           static_cast<double>(part.y),

@@ -11,16 +11,26 @@
 #include "capstan/data/folder_listing.h"
 #include "capstan/data/resample.h"
 #include "capstan/data/sample_source.h"
+#include "capstan/data/split.h"
+#include "capstan/data/statistics.h"
 
 namespace capstan::data {
 
-// Images of a folder, decoded on demand. An unreadable image is replaced by the next readable one of its
-// class; with `strict` it is an error. Thread-safe.
+// Images of a folder, decoded on demand. An image that needs no scaling has exactly the floats of the same
+// image in memory. An unreadable image is replaced by the next readable one of its class; with `strict` it is
+// an error. Thread-safe.
 class FolderSource final : public SampleSource {
  public:
+  // The part of an image that is rendered.
+  enum class Crop {
+    kRandomResized,  // a random part
+    kTest,           // the centre, after scaling the shorter side to 256 pixels for a side of 224
+    kCentre,         // the centre, after scaling the shorter side to `side`
+  };
   struct Options {
-    std::int64_t side = 224;   // of the rendered squares
-    bool resized_crop = true;  // otherwise the scaled centre crop of a test
+    std::int64_t side = 224;  // of the rendered squares
+    Crop crop = Crop::kRandomResized;
+    Statistics statistics = {};  // empty: level / 255
     std::uint64_t seed = 1;
     bool strict = false;
   };
@@ -44,6 +54,8 @@ class FolderSource final : public SampleSource {
   const FolderListing listing_;
   const Options options_;
   const SampleShape shape_;
+  const Normalisation normalisation_;
+  const std::vector<Levels> levels_;  // of images that are not scaled
 
   mutable std::mutex mutex_;  // guards both below
   mutable std::vector<std::unique_ptr<Workspace>> idle_;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "capstan/data/sample_source.h"
+#include "capstan/data/statistics.h"
 
 namespace capstan::data {
 
@@ -16,11 +17,15 @@ using Levels = std::array<float, 256>;
 // (level / 255 - mean) / deviation.
 Levels normalised_levels(double mean, double deviation);
 
+// The levels of each of `channels` channels; level / 255 for empty statistics.
+std::vector<Levels> levels_of(const Statistics& statistics, std::size_t channels);
+
 // Normalises interleaved pixels; `levels` has one entry per channel.
 void normalise(std::span<const std::uint8_t> pixels, std::span<const Levels> levels, float* out);
 
 // Samples in memory. The inputs are bytes or floats. A byte is a level of an image and is normalised when a
-// batch is gathered: a quarter of the memory, and the same floats.
+// batch is gathered: a quarter of the memory, and the same floats. A reader leaves `levels` and `black`
+// empty, and `values` raw.
 struct Split {
   SampleShape shape;
   std::vector<std::uint8_t> pixels;  // in the order image, height, width, channel
@@ -41,7 +46,7 @@ struct Split {
   }
 };
 
-// A reader's result: both have the same shape and levels, and at least one sample.
+// A reader's result: raw samples. Both have the same shape and at least one sample.
 struct Splits {
   Split train;
   Split test;

@@ -85,13 +85,15 @@ Split draw(const SampleShape& shape, std::int64_t count, const std::vector<std::
       for (std::size_t q = p; q < std::min(p + 8, size); ++q, noise >>= 8) *out++ = in[q] + (noise & 127);
     }
   }
-  // Prototype and noise are each uniform: mean 127, variance 2 · 128² / 12.
-  split.levels.assign(static_cast<std::size_t>(shape.channels()),
-                      normalised_levels(127 / 255.0, 52.3 / 255.0));
   return split;
 }
 
 }  // namespace
+
+// Prototype and noise are each uniform: mean 127, variance 2 · 128² / 12.
+Statistics synthetic_statistics() {
+  return {{127 / 255.0}, {52.3 / 255.0}};
+}
 
 Splits make_synthetic(const std::string& name, std::uint64_t seed) {
   const auto spec = parse(name);

@@ -8,6 +8,7 @@ data::DatasetOptions dataset_options(const config::JobConfig& config) {
   options.data_dir = config.data_dir.string();
   options.seed = config.seed;
   options.augment = data::parse_augment(config.augment);
+  options.normalize = data::parse_normalize(config.normalize);
   options.strict = config.strict;
   options.image_size = config.image_size;
   return options;

@@ -12,10 +12,11 @@
 namespace capstan::job {
 
 inline constexpr const char* kConfiguration = "config.toml";  // in a run's folder
+inline constexpr const char* kDataset = "dataset.json";       // how the run encodes and normalises its data
 std::string older_configuration(int number);                  // "config.1.toml" for the oldest
 
-// Writes a run's folder, except checkpoints: config.toml, versions.json, weights.safetensors, and a line of
-// metrics.jsonl for each event. Not thread-safe.
+// Writes a run's folder, except checkpoints: config.toml, dataset.json, versions.json, weights.safetensors,
+// and a line of metrics.jsonl for each event. Not thread-safe.
 class RunRecord {
  public:
   explicit RunRecord(metrics::RunFolder folder);
@@ -27,6 +28,7 @@ class RunRecord {
   // Throws UserError if the file cannot be written.
   void write_weights(const FlatLayout& layout, std::span<const float> weights,
                      const FlatLayout& buffer_layout, std::span<const float> buffers);
+  void write_dataset(const std::string& json) { folder_.write(kDataset, json + "\n"); }
   void write_versions(const std::string& json) { folder_.write("versions.json", json); }
 
   void resumed(Version from);

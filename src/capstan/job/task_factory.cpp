@@ -1,12 +1,16 @@
 #include "capstan/job/task_factory.h"
 
 #include <algorithm>
+#include <fstream>
+#include <iterator>
+#include <optional>
 
 #include <ATen/Context.h>
 
 #include "capstan/base/check.h"
 #include "capstan/base/user_error.h"
 #include "capstan/job/dataset_options.h"
+#include "capstan/job/run_record.h"
 #include "capstan/models/arena.h"
 #include "capstan/models/buffers.h"
 #include "capstan/training/classification.h"
@@ -19,49 +23,54 @@ namespace {
 
 constexpr std::uint64_t kAnyBatch = 2;  // for evaluation, where it does not matter
 
-training::NetworkOptions network_options(const config::JobConfig& config) {
-  return {config.network, config.num_classes, config.init_seed.value_or(config.seed),
-          config.resumes() ? std::filesystem::path() : config.weights};
+// As the run has written it; no value if there is none.
+std::optional<data::Encoding> encoding_of(const std::filesystem::path& run) {
+  const auto path = run / kDataset;
+  std::ifstream in(path);
+  if (!in) return {};
+  return data::Encoding::parse({std::istreambuf_iterator<char>(in), {}}, path.string());
 }
 
-std::unique_ptr<Task> classification(const config::JobConfig& config, bool test_only) {
-  auto options = dataset_options(config);
-  options.test_only = test_only;
-  auto dataset = data::load(options);
-  auto model = training::make_network(network_options(config), dataset.test->shape(),
-                                      test_only ? kAnyBatch : config.batch_size);
-  return std::make_unique<training::Classification>(std::move(dataset), std::move(model));
-}
-
-std::unique_ptr<Task> workload(const config::JobConfig& config, bool test_only) {
-  const auto entry = std::ranges::find(workloads::table(), config.task, &workloads::Entry::name);
-  CAPSTAN_CHECK(entry != workloads::table().end(), "the tables of tasks have the same entries");
-  workloads::TaskOptions options{dataset_options(config), config.init_seed.value_or(config.seed)};
-  options.dataset.test_only = test_only;
-  auto task = entry->make(options);
-  if (!config.weights.empty() && !config.resumes())
-    training::load_state_dict(task->parameters(), task->buffers(), config.weights);
-  return task;
-}
-
-std::unique_ptr<Task> make(const config::JobConfig& config, bool test_only) {
-  return config.task.empty() ? classification(config, test_only) : workload(config, test_only);
-}
-
-PreparedTask prepared(std::unique_ptr<Task> task) {
+PreparedTask prepared(std::unique_ptr<Task> task, std::string dataset) {
   auto layout = models::layout_of(task->parameters());
   auto buffer_layout = models::buffer_layout_of(task->buffers());
-  return {std::move(task), std::move(layout), std::move(buffer_layout)};
+  return {std::move(task), std::move(layout), std::move(buffer_layout), std::move(dataset)};
+}
+
+PreparedTask classification(const config::JobConfig& config, const data::DatasetOptions& options) {
+  auto dataset = data::load(options);
+  auto encoding = dataset.encoding.to_json();
+  auto model = training::make_network({config.network, config.num_classes, config.init_seed.value_or(config.seed),
+                                       config.resumes() ? std::filesystem::path() : config.weights},
+                                      dataset.test->shape(), options.test_only ? kAnyBatch : config.batch_size);
+  return prepared(std::make_unique<training::Classification>(std::move(dataset), std::move(model)),
+                  std::move(encoding));
+}
+
+PreparedTask workload(const config::JobConfig& config, const data::DatasetOptions& options) {
+  const auto entry = std::ranges::find(workloads::table(), config.task, &workloads::Entry::name);
+  CAPSTAN_CHECK(entry != workloads::table().end(), "the tables of tasks have the same entries");
+  auto task = entry->make({options, config.init_seed.value_or(config.seed)});
+  if (!config.weights.empty() && !config.resumes())
+    training::load_state_dict(task->parameters(), task->buffers(), config.weights);
+  return prepared(std::move(task), "");
+}
+
+PreparedTask make(const config::JobConfig& config, const data::DatasetOptions& options) {
+  return config.task.empty() ? classification(config, options) : workload(config, options);
 }
 
 }  // namespace
 
 PreparedTask make_task(const config::JobConfig& config) {
-  return prepared(make(config, false));
+  return make(config, dataset_options(config));
 }
 
 PreparedTask make_test_task(const config::JobConfig& config) {
-  return prepared(make(config, true));
+  auto options = dataset_options(config);
+  options.test_only = true;
+  options.encoding = encoding_of(config.train_dir);
+  return make(config, options);
 }
 
 void check_device(const std::string& device) {

@@ -14,13 +14,14 @@ struct PreparedTask {
   std::unique_ptr<Task> task;
   FlatLayout layout;  // of the parameters
   FlatLayout buffer_layout;
+  std::string dataset;  // how its data is encoded, as JSON (data/encoding.h); empty if the task has no dataset
 
   std::uint64_t training_samples() const { return task->split(Split::kTrain).samples; }
 };
 
 // Throws UserError for unreadable data, and for a network that is unknown or does not match the data.
 PreparedTask make_task(const config::JobConfig& config);
-// The same without the training set.
+// The same without the training set, encoded as the run in config.train_dir has written.
 PreparedTask make_test_task(const config::JobConfig& config);
 
 // Throws UserError if this libtorch does not support the device.
