@@ -25,6 +25,14 @@ if(CAPSTAN_TESTS)
   include(GoogleTest)
 endif()
 
+# libcsv has neither a CMake package nor a .pc file.
+find_path(CAPSTAN_CSV_INCLUDE csv.h REQUIRED)
+find_library(CAPSTAN_CSV_LIBRARY csv REQUIRED)
+add_library(capstan_csv INTERFACE)
+add_library(capstan::csv ALIAS capstan_csv)
+target_include_directories(capstan_csv SYSTEM INTERFACE ${CAPSTAN_CSV_INCLUDE})
+target_link_libraries(capstan_csv INTERFACE ${CAPSTAN_CSV_LIBRARY})
+
 find_file(CAPSTAN_CHART_JS chart.min.js PATHS /usr/share/javascript/chart.js NO_DEFAULT_PATH REQUIRED
           DOC "Chart.js, which pages of plots carry")
 

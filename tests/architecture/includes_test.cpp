@@ -35,7 +35,7 @@ const std::map<std::string, std::set<std::string>> kArrows = {
       "transport", "wire"}},
     {"client", {"cluster", "placement", "transport", "wire"}},
     {"config", {"optimizer", "strategy"}},
-    {"data", {}},
+    {"data", {"checkpoint"}},
     {"models", {"layouts"}},
     {"training",
      {"checkpoint", "client", "data", "kernels", "layouts", "metrics", "models", "optimizer", "store",

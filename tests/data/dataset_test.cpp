@@ -22,7 +22,7 @@ TEST(Dataset, AnUnknownNameIsAnErrorWithTheKnownNames) {
       ThrowsMessage<UserError>(
           AllOf(HasSubstr("'minst'"), HasSubstr("did you mean mnist?"),
                 HasSubstr("digits, mnist, fashion-mnist, cifar10, cifar100, imagefolder, "
-                          "imagenette, synthetic:CxHxW:classes"))));
+                          "imagenette, synthetic:CxHxW:classes, arrays:FILE, csv:FILE:target=COLUMN"))));
   EXPECT_THAT(
       [] {
         load({"sinthetic:1x28x28:10", "", 1});

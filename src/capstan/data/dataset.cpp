@@ -8,6 +8,8 @@
 
 #include "capstan/base/spelling.h"
 #include "capstan/base/user_error.h"
+#include "capstan/data/arrays.h"
+#include "capstan/data/csv.h"
 #include "capstan/data/folder_dataset.h"
 #include "capstan/data/in_memory.h"
 #include "capstan/data/locate.h"
@@ -68,6 +70,7 @@ struct Kind {
   std::string_view name;
   std::string_view form;
   Dataset (*open)(const DatasetOptions&);
+  bool has_arguments = false;
 };
 
 constexpr Kind kKinds[] = {
@@ -78,7 +81,9 @@ constexpr Kind kKinds[] = {
     {"cifar100", "cifar100", open_cifar100},
     {"imagefolder", "imagefolder", open_image_folder},
     {"imagenette", "imagenette", open_imagenette},
-    {"synthetic", "synthetic:CxHxW:classes", open_synthetic},
+    {"synthetic", "synthetic:CxHxW:classes", open_synthetic, true},
+    {"arrays", "arrays:FILE", open_arrays, true},
+    {"csv", "csv:FILE:target=COLUMN", open_csv, true},
 };
 
 }  // namespace
@@ -87,8 +92,7 @@ Dataset load(const DatasetOptions& options) {
   const auto kind = options.name.substr(0, options.name.find(':'));
   std::vector<std::string_view> names, forms;
   for (const auto& known : kKinds) {
-    // Only synthetic datasets have arguments.
-    if (known.name == kind && (kind == options.name || kind == "synthetic")) return known.open(options);
+    if (known.name == kind && (kind == options.name || known.has_arguments)) return known.open(options);
     names.push_back(known.name);
     forms.push_back(known.form);
   }

@@ -8,6 +8,8 @@
 
 namespace capstan::data {
 
+inline constexpr std::int64_t kMostClasses = 1 << 20;
+
 // A column of a table: a number, or one of several categories, which become as many inputs of 0 or 1.
 struct InputColumn {
   std::string name;

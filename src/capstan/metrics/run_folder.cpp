@@ -12,9 +12,10 @@ namespace capstan::metrics {
 namespace {
 
 constexpr const char* kMetrics = "metrics.jsonl";
+constexpr std::size_t kMostName = 100;  // the name of a dataset may contain long paths
 
 std::filesystem::path fresh_folder(const std::string& name) {
-  auto safe = name;
+  auto safe = name.substr(0, kMostName);
   std::ranges::replace_if(
       safe, [](char c) { return c == ':' || c == '/' || c == ' '; }, '-');
   const auto base = fmt::format("{:%Y%m%d-%H%M%S}-{}", fmt::localtime(std::time(nullptr)), safe);

@@ -1,0 +1,162 @@
+#include "capstan/data/csv.h"
+
+#include <algorithm>
+#include <span>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "capstan/base/spelling.h"
+#include "capstan/base/text.h"
+#include "capstan/base/user_error.h"
+#include "capstan/data/csv_encoder.h"
+#include "capstan/data/dataset_spec.h"
+#include "capstan/data/held_out.h"
+#include "capstan/data/image_order.h"
+#include "capstan/data/in_memory.h"
+
+namespace capstan::data {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr SpecOption kOptions[] = {{"target"}, {"test"}, {"classes", false}, {"shape"}, {"separator"}};
+
+bool any_row(std::size_t) {
+  return true;
+}
+bool is_kept(std::size_t row) {
+  return !is_held_out(row);
+}
+
+std::vector<std::string> target_columns(const DatasetSpec& spec) {
+  std::vector<std::string> out;
+  const auto text = spec.value("target");
+  for (std::size_t at = 0; at <= text.size();) {
+    const auto end = std::min(text.find(',', at), text.size());
+    out.push_back(text.substr(at, end - at));
+    if (std::ranges::count(out, out.back()) > 1)
+      spec.fail(fmt::format("column '{}' is given twice", out.back()));
+    at = end + 1;
+  }
+  if (text.empty()) spec.fail("it needs the target's column");
+  if (out.size() > 1 && spec.has("classes")) spec.fail("classes are one column, not several");
+  return out;
+}
+
+char separator_of(const DatasetSpec& spec) {
+  const auto text = spec.value("separator");
+  if (text.empty()) return ',';
+  if (text == "tab") return '\t';
+  if (text.size() != 1 || text == "\"" || text == "\n" || text == "\r")
+    spec.fail(fmt::format("separator={}: must be one character other than a quote, or tab", text));
+  return text[0];
+}
+
+// All names, or the first ones of many.
+std::string listed(const std::vector<std::string>& names) {
+  constexpr std::size_t kMost = 20;
+  if (names.size() <= kMost) return fmt::format("{}", fmt::join(names, ", "));
+  return fmt::format("{} … ({} in all)", fmt::join(std::span(names).first(kMost), ", "), names.size());
+}
+
+// The columns of a file whose training part is not known yet.
+std::vector<CsvExpected> new_columns(const std::vector<std::string>& header,
+                                     const std::vector<std::string>& targets, bool classes,
+                                     const fs::path& file) {
+  using Kind = CsvExpected::Kind;
+  std::vector<CsvExpected> out(header.size(), {Kind::kAny, kMostCategories});
+  for (const auto& name : targets) {
+    const auto found = std::ranges::find(header, name);
+    if (found == header.end()) {
+      const auto near = nearest(name, std::vector<std::string_view>(header.begin(), header.end()));
+      throw UserError(fmt::format("{}: there is no column '{}'{}; the columns are {}", file.string(), name,
+                                  near.empty() ? "" : fmt::format(" (did you mean {}?)", near),
+                                  listed(header)));
+    }
+    out[static_cast<std::size_t>(found - header.begin())] = {classes ? Kind::kText : Kind::kAny,
+                                                             kMostClasses};
+  }
+  return out;
+}
+
+// Reads the files of one dataset. Not thread-safe.
+class Reader {
+ public:
+  explicit Reader(const DatasetSpec& spec)
+      : spec_(spec), targets_(target_columns(spec)), separator_(separator_of(spec)) {}
+
+  // Reads both parts, or only the test part with an encoding that is known.
+  Splits read(Encoding& encoding, bool known, bool with_train) const {
+    if (spec_.has("test")) return read_two(encoding, known, with_train);
+    const auto file = spec_.file().string();
+    const auto table = known ? read_known(spec_.file(), encoding) : read_new();
+    check_enough(table.rows(), file);
+    if (!known) encoding = fit_encoding(table, is_kept, targets_, file);
+    return {with_train ? encode(table, is_kept, encoding, file) : Split(),
+            encode(table, is_held_out, encoding, file)};
+  }
+
+  const std::vector<std::string>& targets() const { return targets_; }
+
+ private:
+  Splits read_two(Encoding& encoding, bool known, bool with_train) const {
+    Splits out;
+    if (with_train) {
+      const auto table = known ? read_known(spec_.file(), encoding) : read_new();
+      if (!known) encoding = fit_encoding(table, any_row, targets_, spec_.file().string());
+      out.train = encode(table, any_row, encoding, spec_.file().string());
+    }
+    const auto test = spec_.locate(spec_.value("test"));
+    out.test = encode(read_known(test, encoding), any_row, encoding, test.string());
+    return out;
+  }
+
+  CsvTable read_new() const {
+    return read_csv(spec_.file(), separator_, [&](const auto& header) {
+      return new_columns(header, targets_, spec_.has("classes"), spec_.file());
+    });
+  }
+  CsvTable read_known(const fs::path& file, const Encoding& encoding) const {
+    return read_csv(file, separator_,
+                    [&](const auto& header) { return expected_columns(encoding, header, file.string()); });
+  }
+
+  const DatasetSpec& spec_;
+  const std::vector<std::string> targets_;
+  const char separator_;
+};
+
+// Columns are in the order channel, height, width.
+void make_images(const DatasetSpec& spec, const Encoding& encoding, Split& split) {
+  const auto shape = spec.shape();
+  if (shape.empty() || split.shape.input.empty()) return;
+  for (const auto& column : encoding.columns) {
+    if (!column.categories.empty())
+      spec.fail(fmt::format("shape={}: column '{}' is text, and the columns of an image are numbers",
+                            spec.value("shape"), column.name));
+  }
+  const auto elements = split.shape.elements();
+  split.shape.input = shape;
+  if (split.shape.elements() != elements)
+    spec.fail(fmt::format("shape={} needs {}, and there are {} besides the target", spec.value("shape"),
+                          counted(split.shape.elements(), "column"), elements));
+  to_channels_last(shape, split.values);
+}
+
+}  // namespace
+
+Dataset open_csv(const DatasetOptions& options) {
+  const DatasetSpec spec(options.name, kOptions, kCsvForm, options.data_dir);
+  const Reader reader(spec);
+  const bool known = options.encoding && !options.encoding->columns.empty();
+  auto encoding = known ? *options.encoding : Encoding();
+  if (known && encoding.targets != reader.targets())
+    spec.fail(fmt::format("the run was trained with target={}", fmt::join(encoding.targets, ",")));
+  const bool with_train = !known || needs_train(options, {});
+  auto splits = reader.read(encoding, known, with_train);
+  for (auto* split : {&splits.train, &splits.test}) make_images(spec, encoding, *split);
+  return in_memory(options, std::move(splits), {}, std::move(encoding));
+}
+
+}  // namespace capstan::data

@@ -1,0 +1,210 @@
+#include "capstan/data/csv_encoder.h"
+
+#include <algorithm>
+#include <charconv>
+#include <map>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "capstan/base/check.h"
+#include "capstan/base/user_error.h"
+
+namespace capstan::data {
+namespace {
+
+[[noreturn]] void fail(const std::string& place, const std::string& what) {
+  throw UserError(fmt::format("{}: {}", place, what));
+}
+
+std::size_t index_of(const CsvTable& table, const std::string& name) {
+  const auto found = std::ranges::find(table.columns, name, &CsvColumn::name);
+  CAPSTAN_CHECK(found != table.columns.end(), "the header was checked");
+  return static_cast<std::size_t>(found - table.columns.begin());
+}
+
+// The different texts of a column in a part.
+std::set<std::string> texts_of(const CsvTable& table, std::size_t column, const RowFilter& part) {
+  std::vector<bool> used(table.columns[column].texts.size());
+  for (std::size_t row = 0; row < table.rows(); ++row)
+    if (part(row)) used[static_cast<std::size_t>(table.cell(row, column))] = true;
+  std::set<std::string> out;
+  for (std::size_t i = 0; i < used.size(); ++i)
+    if (used[i]) out.insert(table.columns[column].texts[i]);
+  return out;
+}
+
+// In double precision, so that large whole numbers stay different.
+std::optional<double> class_number(std::string_view text) {
+  if (text.starts_with('+')) text.remove_prefix(1);
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc{} && end == text.data() + text.size() ? std::optional(value) : std::nullopt;
+}
+
+bool are_numbers(const auto& texts) {
+  return std::ranges::all_of(texts, [](const std::string& t) { return class_number(t).has_value(); });
+}
+
+// Sorted by value if all are numbers, of which 1 and 1.0 are the same class.
+std::vector<std::string> sorted_classes(const std::set<std::string>& texts) {
+  if (!are_numbers(texts)) return {texts.begin(), texts.end()};
+  std::map<double, std::string> by_value;
+  for (const auto& text : texts) by_value.try_emplace(*class_number(text), text);
+  std::vector<std::string> out;
+  for (auto& [value, text] : by_value) out.push_back(std::move(text));
+  return out;
+}
+
+constexpr std::int64_t kUnknown = -1;
+
+// For each text of a column its place among `known`, or kUnknown.
+std::vector<std::int64_t> places_of(const CsvColumn& column, const std::vector<std::string>& known) {
+  std::map<std::string, std::int64_t, std::less<>> by_text;
+  for (const auto& text : known) by_text.emplace(text, static_cast<std::int64_t>(by_text.size()));
+  std::vector<std::int64_t> out;
+  for (const auto& text : column.texts) {
+    const auto found = by_text.find(text);
+    out.push_back(found == by_text.end() ? kUnknown : found->second);
+  }
+  return out;
+}
+
+std::vector<std::int64_t> class_places(const CsvColumn& column, const std::vector<std::string>& classes) {
+  if (!are_numbers(classes)) return places_of(column, classes);
+  std::map<double, std::int64_t> by_value;
+  for (const auto& text : classes)
+    by_value.emplace(*class_number(text), static_cast<std::int64_t>(by_value.size()));
+  std::vector<std::int64_t> out;
+  for (const auto& text : column.texts) {
+    const auto value = class_number(text);
+    const auto found = value ? by_value.find(*value) : by_value.end();
+    out.push_back(found == by_value.end() ? kUnknown : found->second);
+  }
+  return out;
+}
+
+[[noreturn]] void fail_unknown(const CsvColumn& column, std::size_t text, const std::string& place) {
+  fail(place, fmt::format("line {}: column '{}' is '{}', which the training part does not have",
+                          column.lines[text], column.name, column.texts[text]));
+}
+
+// Writes one column of inputs for each row.
+class ColumnWriter {
+ public:
+  ColumnWriter(const CsvTable& table, const InputColumn& input, const std::string& place)
+      : table_(table),
+        column_(index_of(table, input.name)),
+        categories_(input.categories.size()),
+        place_(place) {
+    if (categories_ > 0) places_ = places_of(table.columns[column_], input.categories);
+  }
+
+  float* write(std::size_t row, float* out) const {
+    const auto cell = table_.cell(row, column_);
+    if (categories_ == 0) {
+      *out = cell;
+      return out + 1;
+    }
+    const auto text = static_cast<std::size_t>(cell);
+    if (places_[text] == kUnknown) fail_unknown(table_.columns[column_], text, place_);
+    std::fill_n(out, categories_, 0.0f);
+    out[places_[text]] = 1;
+    return out + categories_;
+  }
+  std::size_t width() const { return std::max<std::size_t>(1, categories_); }
+
+ private:
+  const CsvTable& table_;
+  std::size_t column_;
+  std::size_t categories_;
+  const std::string& place_;
+  std::vector<std::int64_t> places_;
+};
+
+void write_labels(const CsvTable& table, const RowFilter& rows, const Encoding& encoding,
+                  const std::string& place, Split& split) {
+  const auto column = index_of(table, encoding.targets[0]);
+  const auto places = class_places(table.columns[column], encoding.class_names);
+  for (std::size_t row = 0; row < table.rows(); ++row) {
+    if (!rows(row)) continue;
+    const auto text = static_cast<std::size_t>(table.cell(row, column));
+    if (places[text] == kUnknown) fail_unknown(table.columns[column], text, place);
+    split.labels.push_back(places[text]);
+  }
+  split.shape.classes = encoding.classes;
+}
+
+void write_targets(const CsvTable& table, const RowFilter& rows, const Encoding& encoding, Split& split) {
+  std::vector<std::size_t> columns;
+  for (const auto& name : encoding.targets) columns.push_back(index_of(table, name));
+  for (std::size_t row = 0; row < table.rows(); ++row)
+    if (rows(row))
+      for (const auto column : columns) split.targets.push_back(table.cell(row, column));
+  split.shape.target = {static_cast<std::int64_t>(columns.size())};
+}
+
+}  // namespace
+
+Encoding fit_encoding(const CsvTable& table, const RowFilter& train, const std::vector<std::string>& targets,
+                      const std::string& place) {
+  Encoding out;
+  out.targets = targets;
+  for (std::size_t c = 0; c < table.columns.size(); ++c) {
+    const auto& column = table.columns[c];
+    const bool is_target = std::ranges::count(targets, column.name) > 0;
+    const auto texts = column.is_text ? texts_of(table, c, train) : std::set<std::string>();
+    if (!is_target) {
+      out.columns.push_back({column.name, {texts.begin(), texts.end()}});
+    } else if (column.is_text) {
+      if (targets.size() > 1)
+        fail(place,
+             fmt::format("column '{}' is classes; a target of several columns must be numbers", column.name));
+      out.class_names = sorted_classes(texts);
+      out.classes = static_cast<std::int64_t>(out.class_names.size());
+    }
+  }
+  if (out.columns.empty()) fail(place, "has no column besides the target");
+  return out;
+}
+
+Split encode(const CsvTable& table, const RowFilter& rows, const Encoding& encoding,
+             const std::string& place) {
+  std::vector<ColumnWriter> writers;
+  std::size_t width = 0, count = 0;
+  for (const auto& input : encoding.columns) width += writers.emplace_back(table, input, place).width();
+  for (std::size_t row = 0; row < table.rows(); ++row) count += rows(row);
+  Split split;
+  split.shape.input = {static_cast<std::int64_t>(width)};
+  split.values.resize(count * width);
+  auto* out = split.values.data();
+  for (std::size_t row = 0; row < table.rows(); ++row)
+    if (rows(row))
+      for (const auto& writer : writers) out = writer.write(row, out);
+  if (encoding.classes > 0)
+    write_labels(table, rows, encoding, place, split);
+  else
+    write_targets(table, rows, encoding, split);
+  return split;
+}
+
+std::vector<CsvExpected> expected_columns(const Encoding& encoding, const std::vector<std::string>& header,
+                                          const std::string& place) {
+  using Kind = CsvExpected::Kind;
+  std::map<std::string, CsvExpected> known;
+  for (const auto& column : encoding.columns)
+    known[column.name] = {column.categories.empty() ? Kind::kNumber : Kind::kText, kMostCategories};
+  for (const auto& name : encoding.targets)
+    known[name] = {encoding.classes > 0 ? Kind::kText : Kind::kNumber, kMostClasses};
+  std::vector<CsvExpected> out;
+  for (const auto& name : header) {
+    if (!known.contains(name)) fail(place, fmt::format("column '{}' is not one of the training part", name));
+    out.push_back(known[name]);
+  }
+  for (const auto& [name, expected] : known)
+    if (std::ranges::count(header, name) == 0)
+      fail(place, fmt::format("column '{}' of the training part is missing", name));
+  return out;
+}
+
+}  // namespace capstan::data
