@@ -6,11 +6,11 @@ if(CAPSTAN_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_C_COMPILER_LAUNCHER ${CMAKE_CXX_COMPILER_LAUNCHER})
 endif()
 
-# What our own targets are compiled with; third-party headers are SYSTEM and stay out of -Werror.
+# What our own targets are compiled and linked with; each of them links it PRIVATE, so that no flag reaches a program that links
+# Capstan. Third-party headers are SYSTEM and stay out of -Werror.
 add_library(capstan_flags INTERFACE)
 # -fPIC is for libraries and programs alike, because they share precompiled headers.
 target_compile_options(capstan_flags INTERFACE -Wall -Wextra -Wshadow -Wnon-virtual-dtor -Werror -fPIC)
-target_include_directories(capstan_flags INTERFACE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include)
 find_program(CAPSTAN_LLD ld.lld)
 if(CAPSTAN_LLD)
   target_link_options(capstan_flags INTERFACE -fuse-ld=lld)
@@ -50,7 +50,8 @@ function(capstan_library name)
   cmake_parse_arguments(arg "TORCH" "" "SOURCES;LINKS;PRIVATE_LINKS" ${ARGN})
   add_library(capstan_${name} STATIC ${arg_SOURCES})
   add_library(capstan::${name} ALIAS capstan_${name})
-  target_link_libraries(capstan_${name} PUBLIC capstan_flags ${arg_LINKS} PRIVATE ${arg_PRIVATE_LINKS})
+  target_include_directories(capstan_${name} PUBLIC ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include)
+  target_link_libraries(capstan_${name} PUBLIC ${arg_LINKS} PRIVATE capstan_flags ${arg_PRIVATE_LINKS})
   capstan_precompile(capstan_${name} ${arg_TORCH})
 endfunction()
 
@@ -59,7 +60,7 @@ function(capstan_program name)
   cmake_parse_arguments(arg "TORCH" "" "SOURCES;LINKS" ${ARGN})
   add_executable(${name} ${arg_SOURCES})
   target_compile_definitions(${name} PRIVATE CAPSTAN_VERSION="${PROJECT_VERSION}")
-  target_link_libraries(${name} PRIVATE ${arg_LINKS})
+  target_link_libraries(${name} PRIVATE capstan_flags ${arg_LINKS})
   capstan_precompile(${name} ${arg_TORCH})
 endfunction()
 
@@ -72,7 +73,7 @@ function(capstan_test name)
     set(arg_TIMEOUT 120)
   endif()
   add_executable(${name} ${arg_SOURCES})
-  target_link_libraries(${name} PRIVATE ${arg_LINKS} capstan_test_main)
+  target_link_libraries(${name} PRIVATE capstan_flags ${arg_LINKS} capstan_test_main)
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
   if(arg_PATHS)
     target_compile_definitions(${name} PRIVATE CAPSTAN_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
