@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 
+#include "capstan/base/check.h"
 #include "capstan/base/ids.h"
 #include "capstan/base/random.h"
 #include "capstan/base/spelling.h"
@@ -49,7 +50,7 @@ TEST(Result, HoldsAValueOrTheReason) {
 
 TEST(ResultDeathTest, ReadingTheValueOfAFailureIsABug) {
   Result<int> bad(Status::timeout("too late"));
-  EXPECT_DEATH((void)*bad, "only a successful Result has a value");
+  EXPECT_DEATH((void)*bad, "only a successful Result has a value: too late");
   EXPECT_DEATH((void)Result<int>(Status::ok()), "carries a failure");
 }
 

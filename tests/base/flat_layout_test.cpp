@@ -17,6 +17,13 @@ TEST(FlatLayout, EveryTensorBeginsOnItsOwnCacheLine) {
   EXPECT_EQ(layout.range(3), (Range{48, 65}));
 }
 
+TEST(FlatLayout, FindsATensorByItsName) {
+  const FlatLayout layout({{"a", {3}}, {"b", {2}}, {"b", {4}}});
+  EXPECT_EQ(layout.find("a"), 0u);
+  EXPECT_EQ(layout.find("b"), 1u);  // the first of two
+  EXPECT_EQ(layout.find("c"), std::nullopt);
+}
+
 TEST(FlatLayout, WithoutTensorsIsEmpty) {
   EXPECT_EQ(FlatLayout().size(), 0u);
   EXPECT_EQ(FlatLayout(std::vector<TensorShape>{}).parameters(), 0u);

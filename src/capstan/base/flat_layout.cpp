@@ -28,6 +28,12 @@ Range FlatLayout::range(std::size_t tensor) const {
   return {offsets_[tensor], offsets_[tensor] + tensors_[tensor].elements()};
 }
 
+std::optional<std::size_t> FlatLayout::find(std::string_view name) const {
+  const auto found = std::ranges::find(tensors_, name, &TensorShape::name);
+  if (found == tensors_.end()) return {};
+  return static_cast<std::size_t>(found - tensors_.begin());
+}
+
 std::string FlatLayout::difference(const FlatLayout& other) const {
   const auto common = std::min(tensors_.size(), other.tensors_.size());
   for (std::size_t i = 0; i < common; ++i) {

@@ -1,15 +1,1 @@
-#pragma once
-
-#include <stdexcept>
-#include <string>
-
-namespace capstan {
-
-// Wrong input from the user: a flag, a file, a port in use. The message is one line: what is wrong, where,
-// and what is allowed. Caught once, in cli; the program ends with exit code 2.
-class UserError : public std::runtime_error {
- public:
-  explicit UserError(const std::string& message) : std::runtime_error(message) {}
-};
-
-}  // namespace capstan
+#include "capstan/user_error.h"

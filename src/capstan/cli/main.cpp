@@ -13,6 +13,7 @@
 #include "capstan/cli/signals.h"
 #include "capstan/launch/child.h"
 #include "capstan/launch/compute_environment.h"
+#include "capstan/version.h"
 
 namespace capstan::cli {
 namespace {

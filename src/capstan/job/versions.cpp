@@ -6,6 +6,7 @@
 
 #include "capstan/base/cores.h"
 #include "capstan/base/json.h"
+#include "capstan/version.h"
 #include "capstan/wire/messages.h"
 
 namespace capstan::job {
