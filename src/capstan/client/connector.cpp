@@ -137,8 +137,7 @@ Connector make_connector(TransportChoice choice, std::vector<std::string> server
     const auto& place = *found;
     if (choice == TransportChoice::kLocal && !place.is_here) {
       throw UserError(fmt::format(
-          "--transport local reaches this host only, but {} is another host; use --transport auto or ucx",
-          host));
+          "transport local reaches this host only, but {} is another host; use auto or ucx", host));
     }
     if (choice != TransportChoice::kUcx && place.is_here) {
       auto connection = transport::local::connect(loop, port);

@@ -10,8 +10,17 @@ Result<std::unique_ptr<Observer>> Observer::join(const LinkOptions& options, Con
   as_observer.role = wire::Role::kObserver;
   std::unique_ptr<Observer> observer(new Observer(as_observer, std::move(connector)));
   if (auto bad = observer->links_.join({}); !bad.is_ok()) return bad;
-  observer->transport_ = observer->driver_.with_lock([&] { return observer->links_.transport(0); });
+  if (auto bad = observer->driver_.with_lock([&] { return observer->prepare(); }); !bad.is_ok()) return bad;
   return observer;
+}
+
+Status Observer::prepare() {
+  transport_ = links_.transport(0);
+  const auto& tensors = links_.joined(0).layout;
+  if (tensors.empty()) return Status::ok();
+  auto layout = wire::from_wire(tensors);
+  if (layout) layout_ = std::move(*layout);
+  return layout.status();
 }
 
 Result<std::string> Observer::fetch_job(LinkOptions options, Connector connector) {

@@ -21,6 +21,9 @@ class Observer final : private Links::Events {
 
   std::string transport() const { return transport_; }
 
+  // The job's tensors, as the first server knew them when this observer joined: empty before the first worker.
+  const FlatLayout& layout() const { return layout_; }
+
   // The status of the job; from another server than the first, of that process only.
   Result<wire::StatusReport> status(std::size_t server = 0);
 
@@ -53,6 +56,7 @@ class Observer final : private Links::Events {
                                   std::size_t bytes) override;
   void on_message(std::size_t server, const wire::Message& message) override;
   void on_joined(std::size_t server, std::optional<transport::Segment>, bool again) override;
+  Status prepare();
   void ask_for_weights();
 
   struct Request {
@@ -68,6 +72,7 @@ class Observer final : private Links::Events {
   };
 
   std::string transport_;
+  FlatLayout layout_;
   std::optional<wire::StatusReport> report_;
   std::optional<std::size_t> asked_for_status_;  // which server
   std::optional<wire::StopRequest> stop_;        // sent before
