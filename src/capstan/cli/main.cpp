@@ -47,7 +47,7 @@ int become(const std::string& name, char** argv) {
   keep_hangup_ignored();
   const auto program = launch::program(name);
   ::execv(program.c_str(), argv);
-  say(fmt::format("capstan: cannot start {}: {}; build it with ./capstan build", program,
+  say(fmt::format("capstan: cannot start {}: {}; the installation is incomplete", program,
                   std::strerror(errno)));
   return kFailed;
 }
