@@ -244,12 +244,12 @@ TEST(BenchData, CountsWhatItRenders) {
   EXPECT_THAT(wrong.errors(), HasSubstr("there is no train in /nowhere"));
 }
 
-// As the build files say it.
+// The version of the project, as CMake has read it.
 std::string project_version() {
-  const auto text = text_of(fs::path(CAPSTAN_SOURCE_DIR) / "CMakeLists.txt");
-  const std::string before = "project(capstan VERSION ";
+  const auto text = text_of(fs::path(CAPSTAN_BINARY_DIR) / "CMakeCache.txt");
+  const std::string before = "CMAKE_PROJECT_VERSION:STATIC=";
   const auto begin = text.find(before) + before.size();
-  return text.substr(begin, text.find(' ', begin) - begin);
+  return text.substr(begin, text.find('\n', begin) - begin);
 }
 
 TEST(Commands, HelpVersionAndMistakes) {
