@@ -1,6 +1,9 @@
 #pragma once
 
+#include <algorithm>
 #include <memory>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "capstan/base/flat_layout.h"
@@ -21,7 +24,8 @@ class Observer final : private Links::Events {
 
   std::string transport() const { return transport_; }
 
-  // The job's tensors, as the first server knew them when this observer joined: empty before the first worker.
+  // The job's tensors, as the first server knew them when this observer joined: empty before the first
+  // worker.
   const FlatLayout& layout() const { return layout_; }
 
   // The status of the job; from another server than the first, of that process only.
