@@ -21,7 +21,7 @@ void check_arguments(const FlatLayout& layout, std::span<const float> initial) {
 }
 
 Status refuse_local_steps(const client::WorkerClient& client) {
-  if (client.local_optimizer().name.empty()) return Status::ok();
+  if (client.local_optimizer().entries.empty()) return Status::ok();
   return Status::refused(fmt::format(
       "the job's strategy is {}, for which workers make local steps; capstan::Worker pushes gradients: "
       "serve with another --strategy, such as sync or async",

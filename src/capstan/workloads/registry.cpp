@@ -16,7 +16,9 @@ std::unique_ptr<Task> make_char_language_model(const TaskOptions& options) {
 std::unique_ptr<Task> make_gan(const TaskOptions& options) {
   Gan::Options model;
   model.init_seed = options.init_seed;
-  return std::make_unique<Gan>(data::load(options.dataset), model);
+  auto dataset = options.dataset;
+  dataset.normalize = data::Normalize::kNone;  // the generator makes levels from 0 to 1
+  return std::make_unique<Gan>(data::load(dataset), model);
 }
 
 constexpr Entry kTable[] = {
