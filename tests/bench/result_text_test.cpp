@@ -65,8 +65,8 @@ TEST(BenchText, OfImages) {
                            {"images_per_second_per_core", 24'966.7},
                            {"unreadable", 3}};
   EXPECT_EQ(data_text(result),
-            "cifar10: 150000 images in 3.00 s by 2 threads\n"
-            "  49933 images/s, 24967 per core; 3 unreadable\n");
+            "cifar10: 150000 samples in 3.00 s by 2 threads\n"
+            "  49933 samples/s, 24967 per core; 3 unreadable\n");
   result["threads"] = 1;
   EXPECT_THAT(data_text(result), ::testing::HasSubstr(" by 1 thread\n"));
 }

@@ -34,7 +34,6 @@ TEST(Statistics, OfLevelsCountThemAsShareOf255) {
   EXPECT_EQ(s.deviation[1], 1);
 }
 
-// The mean of many equal floats, summed up, differs from them in the last bits.
 TEST(Statistics, AConstantBecomesExactlyZero) {
   std::vector<float> values(1001, 0.1f);
   normalise(measure(values, 1), values);

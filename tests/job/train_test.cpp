@@ -7,6 +7,7 @@
 
 #include "capstan/base/user_error.h"
 #include "capstan/checkpoint/run_checkpoints.h"
+#include "capstan/job/task_factory.h"
 #include "job/fakes.h"
 #include "support/temporary_folder.h"
 
@@ -85,9 +86,34 @@ TEST_F(TrainTest, WritesARunFolder) {
   ASSERT_EQ(events_.evaluations().size(), 2u);
   EXPECT_EQ(events_.evaluations()[0].version, Version{kStepsPerEpoch});
   EXPECT_EQ(result.test.values.at(1), events_.evaluations()[1].test.values.at(1));
-  for (const char* file : {"config.toml", "versions.json", "metrics.jsonl", "weights.safetensors"})
+  for (const char* file :
+       {"config.toml", "dataset.json", "versions.json", "metrics.jsonl", "weights.safetensors"})
     EXPECT_TRUE(fs::exists(folder_ / "a" / file)) << file;
   EXPECT_THAT(contents(folder_ / "a/metrics.jsonl"), HasSubstr(result.json()));
+}
+
+// Half of the training values are 0 and half are 1: mean 0.5, deviation 0.5.
+TEST_F(TrainTest, ItsTestPartIsNormalisedAlikeWithoutTheTrainingPart) {
+  std::string header = "y", zeros = "\nno", ones = "\nyes", threes = "\nyes";
+  for (int i = 0; i < 64; ++i) {
+    header += ",p" + std::to_string(i);
+    zeros += ",0";
+    ones += ",1";
+    threes += ",3";
+  }
+  testing::write_file(folder_ / "t.csv", header + zeros + ones + zeros + ones);
+  testing::write_file(folder_ / "v.csv", header + threes);
+  auto job = config("run", 1);
+  job.dataset = "csv:t.csv:target=y:test=v.csv:shape=1x8x8";
+  job.data_dir = folder_.path();
+  (void)run(job);
+  fs::remove(folder_ / "t.csv");
+  const auto task = make_test_task(job);
+  constexpr std::uint32_t kFirst[] = {0};
+  const auto batch = task.task->batch(Split::kTest, {0, kFirst});
+  EXPECT_EQ(batch.target.item<std::int64_t>(), 1);
+  ASSERT_EQ(batch.input.numel(), 64);
+  EXPECT_TRUE((batch.input == 5).all().item<bool>());
 }
 
 TEST_F(TrainTest, AnInterruptedRunResumesToTheSameBitsFromItsFolder) {

@@ -40,7 +40,7 @@ std::string wire_text(const nlohmann::json& result) {
 
 std::string data_text(const nlohmann::json& result) {
   const Members r{result};
-  return fmt::format("{}: {} images in {:.2f} s by {}\n  {:.0f} images/s, {:.0f} per core; {} unreadable\n",
+  return fmt::format("{}: {} samples in {:.2f} s by {}\n  {:.0f} samples/s, {:.0f} per core; {} unreadable\n",
                      r.text("dataset"), r.count("images"), r.number("seconds"),
                      counted(r.count("threads"), "thread"), r.number("images_per_second"),
                      r.number("images_per_second_per_core"), r.count("unreadable"));

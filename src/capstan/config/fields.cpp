@@ -34,19 +34,24 @@ std::vector<Field> model_fields(JobConfig& c) {
                    .group = kModel},
        .commands = kLoads,
        .on_resume = kMustMatch},
-      {.setting =
-           {.name = "dataset",
-            .value = &c.dataset,
-            .help =
-                "digits (built in), mnist, fashion-mnist, cifar10, cifar100, imagenette, imagefolder (train/ "
-                "and val/ with a folder of JPEGs or PNGs per class), synthetic:CxHxW:classes[:samples]",
-            .group = kModel},
+      {.setting = {.name = "dataset",
+                   .value = &c.dataset,
+                   .help = "digits (built in), mnist, fashion-mnist, cifar10, cifar100, imagenette, "
+                           "imagefolder (a folder of "
+                           "JPEGs or PNGs per class, in train/ and val/ or alone), arrays:FILE "
+                           "(.safetensors, .npz or .npy; "
+                           "options :test=FILE :input=NAME :target=NAME :numbers :shape=CxHxW), "
+                           "csv:FILE:target=COLUMN[,COLUMN] "
+                           "(options :test=FILE :classes :shape=CxHxW :separator=CHARACTER), "
+                           "synthetic:CxHxW:classes[:samples]",
+                   .group = kModel},
        .commands = kReads,
        .on_resume = kMustMatch},
       {.setting = {.name = "data-dir",
                    .value = &c.data_dir,
-                   .help =
-                       "Folder with the dataset's files, directly or in a folder of its name (default: data)",
+                   .help = "Folder with the dataset's files, directly or in a folder of its name (default: "
+                           "data; for the "
+                           "files of arrays and csv the current folder)",
                    .group = kModel},
        .commands = kReads,
        .on_resume = kSameJob,

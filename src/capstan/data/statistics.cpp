@@ -45,23 +45,17 @@ Statistics measure(std::span<const float> values, std::size_t period) {
   CAPSTAN_CHECK(!values.empty() && values.size() % period == 0, "there are whole samples");
   const auto n = static_cast<double>(values.size() / period);
   Statistics out{std::vector<double>(period), std::vector<double>(period)};
-  std::vector<bool> varies(period);
-  for (std::size_t i = 0; i < values.size(); i += period) {
-    for (std::size_t c = 0; c < period; ++c) {
-      out.mean[c] += static_cast<double>(values[i + c]);
-      if (values[i + c] != values[c]) varies[c] = true;
-    }
-  }
-  // Rounding must not make the mean of equal values differ from them.
-  for (std::size_t c = 0; c < period; ++c)
-    out.mean[c] = varies[c] ? out.mean[c] / n : static_cast<double>(values[c]);
+  for (std::size_t i = 0; i < values.size(); i += period)
+    for (std::size_t c = 0; c < period; ++c) out.mean[c] += static_cast<double>(values[i + c]);
+  // The sum of fewer than 2^29 equal floats is exact in double precision, and so is their mean.
+  for (auto& mean : out.mean) mean /= n;
   for (std::size_t i = 0; i < values.size(); i += period) {
     for (std::size_t c = 0; c < period; ++c) {
       const double off = static_cast<double>(values[i + c]) - out.mean[c];
       out.deviation[c] += off * off;
     }
   }
-  for (std::size_t c = 0; c < period; ++c) out.deviation[c] = varies[c] ? std::sqrt(out.deviation[c] / n) : 1;
+  for (auto& deviation : out.deviation) deviation = deviation > 0 ? std::sqrt(deviation / n) : 1;
   return out;
 }
 
