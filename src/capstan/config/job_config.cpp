@@ -84,6 +84,15 @@ CheckpointEvery CheckpointEvery::parse(const std::string& text) {
   return {static_cast<std::uint64_t>(value), 0};
 }
 
+bool JobConfig::has_module() const {
+  return task.empty() && (network.find('/') != std::string::npos || network.ends_with(".pt") ||
+                          network.ends_with(".pth") || network.ends_with(".ts"));
+}
+
+std::string JobConfig::network_name() const {
+  return has_module() ? std::filesystem::path(network).filename().string() : network;
+}
+
 unsigned JobConfig::worker_threads() const {
   return threads > 0 ? threads : std::max(1u, usable_cores() / (is_single() ? 1 : workers));
 }
@@ -139,6 +148,10 @@ double JobConfig::slow_down(std::uint32_t worker) const {
 
 void JobConfig::validate_model() const {
   if (!task.empty()) (void)find_task(task);
+  if (!has_module() && loss != "auto" && loss != "cross-entropy")
+    throw UserError(
+        fmt::format("--loss {} is for a TorchScript module (--network FILE.pt); {} has its own loss", loss,
+                    task.empty() ? network : task));
   if (image_size != 0 && (image_size < kLeastSide || image_size > kMostSide)) {
     throw UserError(fmt::format("--image-size {}: must be from {} to {}", image_size, kLeastSide, kMostSide));
   }
@@ -186,6 +199,7 @@ JobConfig JobConfig::resolved() const {
   out.loader_threads = threads_per_loader();
   out.server_threads = threads_per_server();
   out.init_seed = init_seed.value_or(seed);
+  if (has_module()) out.network = std::filesystem::absolute(network).lexically_normal().string();
   for (auto* path : {&out.data_dir, &out.weights, &out.token_file, &out.train_dir})
     if (!path->empty()) *path = std::filesystem::absolute(*path).lexically_normal();
   return out;

@@ -49,8 +49,10 @@ inline constexpr std::uint32_t kLeastSide = 8, kMostSide = 1024;  // of images
 // The configuration of a job. fields.h has the table of its fields: flags, keys of configuration files,
 // rules.
 struct JobConfig {
-  std::string task;  // tasks.h; empty: `network` classifies the samples of `dataset`
-  std::string network = "lenet";
+  std::string task;               // tasks.h; empty: `network` classifies the samples of `dataset`
+  std::string network = "lenet";  // of the zoo, or the file of a TorchScript module
+  std::string loss = "auto";
+  std::string module_digest;  // of that file, job/module_file.h; empty for a network of the zoo
   std::string dataset = "digits";
   std::filesystem::path data_dir;
   std::uint32_t num_classes = 0;           // 0: the dataset's
@@ -89,6 +91,8 @@ struct JobConfig {
   // Names of the fields that a flag or a configuration file has set; the others have their defaults.
   std::set<std::string, std::less<>> given;
 
+  bool has_module() const;           // `network` is a file
+  std::string network_name() const;  // for texts: without a file's folders
   bool is_single() const { return strategy == "single"; }
   bool is_allreduce() const { return strategy == "allreduce"; }
   bool has_servers() const { return !is_single() && !is_allreduce(); }

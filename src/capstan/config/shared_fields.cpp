@@ -10,16 +10,24 @@
 namespace capstan::config {
 namespace {
 
+// The file of a module is elsewhere on other hosts: members compare its name, and its digest.
+constexpr std::string_view kNetwork = "network";
+
+std::string file_name(const std::string& path) {
+  return std::filesystem::path(path).filename().string();
+}
+
 std::string text(const JobConfig& config, bool given_only) {
   auto own = config;
   std::ostringstream out;
   for (const auto& field : fields(own)) {
     if (!field.is_shared() || is_unset(field)) continue;
     if (given_only && !config.given.contains(field.name())) continue;
+    auto value = text_of(field.setting.value);
+    if (field.name() == kNetwork && config.has_module()) value = file_name(value);
     // Every value as a string: the reader accepts strings for every type.
     out << field.name() << " = "
-        << toml::toml_formatter(toml::value<std::string>(text_of(field.setting.value)),
-                                toml::format_flags::allow_literal_strings)
+        << toml::toml_formatter(toml::value<std::string>(value), toml::format_flags::allow_literal_strings)
         << "\n";
   }
   return out.str();
@@ -64,7 +72,9 @@ std::string contradictions(const std::string& job, const std::string& member) {
 }
 
 void adopt(JobConfig& config, const std::string& job) {
+  const auto own = config.has_module() ? config.network : "";
   take(config, job, "the job");
+  if (file_name(own) == config.network) config.network = own;
 }
 
 }  // namespace capstan::config

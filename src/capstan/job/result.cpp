@@ -81,7 +81,7 @@ void TrainResult::resumed(const checkpoint::Manifest& from, std::uint64_t traini
 
 std::string TrainResult::json() const {
   Json json{{"ok", !interrupted && problem.empty()},
-            {"network", config.network},
+            {"network", config.network_name()},
             {"dataset", config.dataset},
             {"strategy", config.strategy},
             {"workers", config.is_single() ? 1 : config.workers},
@@ -115,8 +115,8 @@ std::string TrainResult::json() const {
 
 std::string TrainResult::summary() const {
   const auto tested = test.samples == 0 ? "not evaluated" : test.text();
-  auto out =
-      fmt::format("{} on {}: {}, train loss {:.4f}\n", config.network, config.dataset, tested, train_loss);
+  auto out = fmt::format("{} on {}: {}, train loss {:.4f}\n", config.network_name(), config.dataset, tested,
+                         train_loss);
   out += fmt::format(
       "{} updates ({:.1f} epochs){} in {:.1f} s: {:.0f} samples/s\n", reached.steps, reached.epochs,
       resumed_from > 0 ? fmt::format(", {} since the resume,", reached.steps - resumed_from) : "",

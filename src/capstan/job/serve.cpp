@@ -11,6 +11,7 @@
 #include "capstan/base/user_error.h"
 #include "capstan/client/connector.h"
 #include "capstan/config/shared_fields.h"
+#include "capstan/job/module_file.h"
 #include "capstan/server/server.h"
 #include "capstan/transport/listeners.h"
 
@@ -39,6 +40,7 @@ server::ServerOptions server_options(const ServeOptions& options) {
   if (config.optimizer.lr_schedule == "cosine" && options.total_steps == 0)
     throw UserError("--lr-schedule cosine needs --total-steps: the number of updates of the whole run");
   config.optimizer.prefer(config.strategy_spec());
+  set_module_digest(config);
   server::ServerOptions out;
   out.job = {strategy::strategy_spec_text(config.strategy, config.switches), config.workers, config.servers,
              config.max_steps, options.loss_window};

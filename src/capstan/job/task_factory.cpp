@@ -15,6 +15,7 @@
 #include "capstan/models/buffers.h"
 #include "capstan/training/classification.h"
 #include "capstan/training/network.h"
+#include "capstan/training/scripted_task.h"
 #include "capstan/training/state_dict.h"
 #include "capstan/workloads/registry.h"
 
@@ -40,10 +41,20 @@ PreparedTask prepared(std::unique_ptr<Task> task, std::string dataset) {
 PreparedTask classification(const config::JobConfig& config, const data::DatasetOptions& options) {
   auto dataset = data::load(options);
   auto encoding = dataset.encoding.to_json();
-  auto model = training::make_network({config.network, config.num_classes, config.init_seed.value_or(config.seed),
-                                       config.resumes() ? std::filesystem::path() : config.weights},
-                                      dataset.test->shape(), options.test_only ? kAnyBatch : config.batch_size);
+  auto model =
+      training::make_network({config.network, config.num_classes, config.init_seed.value_or(config.seed),
+                              config.resumes() ? std::filesystem::path() : config.weights},
+                             dataset.test->shape(), options.test_only ? kAnyBatch : config.batch_size);
   return prepared(std::make_unique<training::Classification>(std::move(dataset), std::move(model)),
+                  std::move(encoding));
+}
+
+PreparedTask scripted(const config::JobConfig& config, const data::DatasetOptions& options) {
+  auto dataset = data::load(options);
+  auto encoding = dataset.encoding.to_json();
+  return prepared(training::make_scripted_task({config.network, config.loss,
+                                                config.resumes() ? std::filesystem::path() : config.weights},
+                                               std::move(dataset)),
                   std::move(encoding));
 }
 
@@ -57,7 +68,8 @@ PreparedTask workload(const config::JobConfig& config, const data::DatasetOption
 }
 
 PreparedTask make(const config::JobConfig& config, const data::DatasetOptions& options) {
-  return config.task.empty() ? classification(config, options) : workload(config, options);
+  if (!config.task.empty()) return workload(config, options);
+  return config.has_module() ? scripted(config, options) : classification(config, options);
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include "capstan/base/user_error.h"
 #include "capstan/client/connector.h"
 #include "capstan/job/allreduce_group.h"
+#include "capstan/job/module_file.h"
 #include "capstan/job/resume.h"
 #include "capstan/job/server_job.h"
 #include "capstan/job/versions.h"
@@ -40,7 +41,8 @@ void check_resumed(const checkpoint::Found& found, const PreparedTask& task,
   const auto& from = found.manifest;
   const auto folder = found.folder.string();
   if (const auto difference = task.layout.difference(FlatLayout(from.parameters)); !difference.empty())
-    throw UserError(fmt::format("{} does not match network {}: {}", folder, config.network, difference));
+    throw UserError(
+        fmt::format("{} does not match network {}: {}", folder, config.network_name(), difference));
   const auto kind = config.optimizer.spec().kinds();
   if (from.optimizer != kind)
     throw UserError(
@@ -75,8 +77,8 @@ std::string nothing_left(const config::JobConfig& config, std::uint64_t updates)
 RunRecord open_record(const PreparedJob& job, const std::string& toml, Environment environment) {
   const auto& config = job.config;
   if (!job.same_run) check_no_run(config.train_dir);
-  RunRecord record(metrics::RunFolder(config.train_dir, fmt::format("{}-{}", config.network, config.dataset),
-                                      job.same_run));
+  RunRecord record(metrics::RunFolder(
+      config.train_dir, fmt::format("{}-{}", config.network_name(), config.dataset), job.same_run));
   record.write_configuration(toml);
   record.write_versions(versions());
   if (!job.task.dataset.empty()) record.write_dataset(job.task.dataset);
@@ -111,6 +113,7 @@ PreparedJob prepare(config::JobConfig config, Environment environment) {
     if (config.train_dir.empty()) config.train_dir = resumed->run;
     config.resume = resumed->from.folder.string();  // also for `auto`: network_options() depends on it
   }
+  set_module_digest(config);
   auto task = make_task(config);
   check_groups(config, task);
   if (resumed) check_resumed(resumed->from, task, config);

@@ -12,6 +12,7 @@
 #include "capstan/client/connector.h"
 #include "capstan/client/observer.h"
 #include "capstan/config/shared_fields.h"
+#include "capstan/job/module_file.h"
 #include "capstan/job/task_factory.h"
 #include "capstan/job/warnings.h"
 #include "capstan/models/arena.h"
@@ -96,8 +97,9 @@ std::unique_ptr<client::WorkerClient> join(const WorkOptions& options, const con
 WorkResult work(const WorkOptions& options, Environment environment) {
   check_save(options.save);
   StopWatch stop(environment.stop, options.end_at_once);
-  const auto config = fetch_configuration(options);
+  auto config = fetch_configuration(options);
   config.validate_model();
+  set_module_digest(config);
   const auto task = make_task(config);
   std::vector<float> flat(task.layout.size());
   models::copy_parameters_out(task.task->parameters(), task.layout, flat);

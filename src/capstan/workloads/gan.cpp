@@ -16,9 +16,7 @@
 #include <ATen/ops/zeros.h>
 #include <fmt/format.h>
 
-#include "capstan/base/check.h"
 #include "capstan/base/user_error.h"
-#include "capstan/training/batch.h"
 
 namespace capstan::workloads {
 namespace {
@@ -39,20 +37,19 @@ double mean_distance(const at::Tensor& points) {
 
 }  // namespace
 
-Gan::Gan(data::Dataset images, const Options& options)
-    : images_(std::move(images)), options_(options), shape_(images_.test->shape()) {
-  if (shape_.height() % kReduction != 0 || shape_.width() % kReduction != 0)
+Gan::Gan(data::Dataset images, const Options& options) : DatasetTask(std::move(images)), options_(options) {
+  if (shape().height() % kReduction != 0 || shape().width() % kReduction != 0)
     throw UserError(
         fmt::format("task gan takes images whose height and width are multiples of {}; those of the "
                     "dataset are {}x{}",
-                    kReduction, shape_.height(), shape_.width()));
+                    kReduction, shape().height(), shape().width()));
   at::manual_seed(options.init_seed);
   const auto inner = options.channels, outer = options.channels / 2;
-  const auto features = inner * (shape_.height() / kReduction) * (shape_.width() / kReduction);
+  const auto features = inner * (shape().height() / kReduction) * (shape().width() / kReduction);
   generator_in_ = layer("generator.in", {features, options.noise}, features);
   generator_middle_ = layer("generator.middle", {inner, outer, kKernel, kKernel}, outer);
-  generator_out_ = layer("generator.out", {outer, shape_.channels(), kKernel, kKernel}, shape_.channels());
-  discriminator_in_ = layer("discriminator.in", {outer, shape_.channels(), kKernel, kKernel}, outer);
+  generator_out_ = layer("generator.out", {outer, shape().channels(), kKernel, kKernel}, shape().channels());
+  discriminator_in_ = layer("discriminator.in", {outer, shape().channels(), kKernel, kKernel}, outer);
   discriminator_middle_ = layer("discriminator.middle", {inner, outer, kKernel, kKernel}, inner);
   discriminator_out_ = layer("discriminator.out", {1, features}, 1);
 }
@@ -68,25 +65,10 @@ std::vector<StepPhase> Gan::phases() const {
   return {{"discriminator", {"discriminator.*"}}, {"generator", {"generator.*"}}};
 }
 
-const data::SampleSource& Gan::source(Split split) const {
-  const auto& source = split == Split::kTrain ? images_.train : images_.test;
-  CAPSTAN_CHECK(source, "this split was loaded");
-  return *source;
-}
-
-SplitInfo Gan::split(Split split) const {
-  if (split == Split::kTrain && !images_.train) return {};
-  return {source(split).count()};
-}
-
-Batch Gan::batch(Split split, const BatchRequest& request) {
-  return training::gather(source(split), request.samples, request.epoch);
-}
-
 at::Tensor Gan::generate(std::int64_t count) const {
   const auto& in = generator_in_;
   auto x = at::relu(at::linear(at::randn({count, options_.noise}), in.weight, in.bias));
-  x = x.view({count, options_.channels, shape_.height() / kReduction, shape_.width() / kReduction});
+  x = x.view({count, options_.channels, shape().height() / kReduction, shape().width() / kReduction});
   const auto doubled = [](const at::Tensor& images, const Layer& layer) {
     return at::conv_transpose2d(images, layer.weight, layer.bias, kStride, kPadding);
   };

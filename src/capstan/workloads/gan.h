@@ -2,15 +2,14 @@
 
 #include <cstdint>
 
-#include "capstan/data/dataset.h"
-#include "capstan/torch/task.h"
+#include "capstan/training/dataset_task.h"
 
 namespace capstan::workloads {
 
 // A generative adversarial network on images of a dataset, whose labels are not used. A step has two phases:
 // the discriminator learns to tell images from generated ones, then the generator learns to deceive it. The
 // metric is the energy distance between test images and generated ones: 0 if the distributions are equal.
-class Gan final : public Task {
+class Gan final : public training::DatasetTask {
  public:
   struct Options {
     std::int64_t noise = 64;     // inputs of the generator
@@ -25,8 +24,6 @@ class Gan final : public Task {
   const NamedTensors& buffers() const override { return buffers_; }
   void train(bool) override {}  // has no layer that differs
   std::vector<StepPhase> phases() const override;
-  SplitInfo split(Split split) const override;
-  Batch batch(Split split, const BatchRequest& request) override;
   at::Tensor loss(std::size_t phase, const Batch& batch) override;
   std::vector<Metric> metrics() const override;
   std::vector<MetricSum> evaluate(const Batch& batch) override;
@@ -42,11 +39,8 @@ class Gan final : public Task {
   };
 
   Layer layer(const std::string& name, at::IntArrayRef weight, std::int64_t outputs);
-  const data::SampleSource& source(Split split) const;
 
-  const data::Dataset images_;
   const Options options_;
-  const data::SampleShape shape_;
   NamedTensors parameters_;
   const NamedTensors buffers_;
   Layer generator_in_, generator_middle_, generator_out_;

@@ -1,0 +1,154 @@
+#include "capstan/training/scripted_task.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include <ATen/core/grad_mode.h>
+#include <fmt/format.h>
+#include <torch/csrc/jit/serialization/import.h>
+
+#include "capstan/base/flat_layout.h"
+#include "capstan/base/text.h"
+#include "capstan/base/user_error.h"
+#include "capstan/training/objective.h"
+#include "capstan/training/state_dict.h"
+#include "capstan/training/torch_error.h"
+
+namespace capstan::training {
+namespace {
+
+constexpr const char* kOwnLoss = "module";  // --loss: the module's method `loss`
+
+torch::jit::Module load(const std::filesystem::path& file) {
+  const auto name = file.string();
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(file, error))
+    throw UserError(fmt::format("--network {}: no such file", name));
+  try {
+    return torch::jit::load(name);
+  } catch (const std::exception& failure) {
+    const auto reason = first_line(failure);
+    const auto all = full_text(failure);
+    if (const auto at = all.find("Unknown builtin op: "); at != std::string::npos) {
+      const auto begin = at + std::string_view("Unknown builtin op: ").size();
+      throw UserError(fmt::format("--network {}: needs the operator {}, which this libtorch does not have",
+                                  name, all.substr(begin, all.find_first_of(".\n", begin) - begin)));
+    }
+    if (all.find("constants.pkl") != std::string::npos)
+      throw UserError(
+          fmt::format("--network {}: is not a TorchScript module; if it is a state dict, pass it as "
+                      "--weights; a module is written by torch.jit.script(module).save(FILE)",
+                      name));
+    throw UserError(
+        fmt::format("--network {}: is not a TorchScript module, or is damaged: {}", name, reason));
+  }
+}
+
+bool is_listed(const NamedTensors& list, const at::Tensor& tensor) {
+  return std::ranges::any_of(list, [&](const NamedTensor& n) { return n.tensor.is_same(tensor); });
+}
+
+class ScriptedTask final : public DatasetTask {
+ public:
+  ScriptedTask(const ScriptedOptions& options, data::Dataset dataset)
+      : DatasetTask(std::move(dataset)),
+        name_(options.file.filename().string()),
+        module_(load(options.file)) {
+    if (options.loss == kOwnLoss) {
+      if (!module_.find_method("loss"))
+        throw UserError(
+            fmt::format("--loss module: {} has no method loss; export loss(self, input, target)", name_));
+    } else {
+      objective_.emplace(options.loss, shape());
+    }
+    list_tensors();
+    if (!options.weights.empty()) load_state_dict(parameters_, buffers_, options.weights);
+    module_.train(true);
+    try_once();
+  }
+
+  const NamedTensors& parameters() const override { return parameters_; }
+  const NamedTensors& buffers() const override { return buffers_; }
+  void train(bool on) override { module_.train(on); }
+
+  at::Tensor loss(std::size_t, const Batch& batch) override {
+    return objective_ ? objective_->loss(forward(batch.input), batch.target) : own_loss(batch);
+  }
+  std::vector<Metric> metrics() const override {
+    return objective_ ? objective_->metrics() : std::vector<Metric>{{"loss"}};
+  }
+  std::vector<MetricSum> evaluate(const Batch& batch) override {
+    if (objective_) return objective_->evaluate(forward(batch.input), batch.target);
+    const auto samples = static_cast<double>(batch.samples);
+    return {{own_loss(batch).item<double>() * samples, samples}};
+  }
+
+ private:
+  void list_tensors() {
+    for (const auto& parameter : module_.named_parameters(/*recurse=*/true)) {
+      const auto& tensor = parameter.value;
+      if (is_listed(parameters_, tensor) || is_listed(buffers_, tensor)) continue;  // shared by two layers
+      if (tensor.scalar_type() != at::kFloat)
+        throw UserError(fmt::format("--network {}: parameter {} is {}; parameters must be 32-bit floats",
+                                    name_, parameter.name, c10::toString(tensor.scalar_type())));
+      if (tensor.numel() == 0)
+        throw UserError(fmt::format("--network {}: parameter {} is empty", name_, parameter.name));
+      (tensor.requires_grad() ? parameters_ : buffers_).push_back({parameter.name, tensor});
+    }
+    for (const auto& buffer : module_.named_buffers(/*recurse=*/true))
+      if (buffer.value.numel() > 0 && !is_listed(buffers_, buffer.value))
+        buffers_.push_back({buffer.name, buffer.value});
+    if (parameters_.empty())
+      throw UserError(fmt::format("--network {}: has no parameters to train; was it frozen?", name_));
+  }
+
+  // Errors in forward that do not depend on values show before the job starts.
+  void try_once() {
+    const at::NoGradGuard no_grad;
+    const auto samples = std::min<std::uint64_t>(2, split(Split::kTest).samples);
+    constexpr std::uint32_t kFirst[] = {0, 1};
+    const auto batch = this->batch(Split::kTest, {0, std::span(kFirst).first(samples)});
+    module_.train(false);
+    try {
+      if (objective_)
+        objective_->check_output(forward(batch.input), batch.input.size(0), name_);
+      else
+        check_own_loss(own_loss(batch));
+    } catch (const c10::Error& failure) {
+      throw UserError(fmt::format("{} does not take the data: it fails for an input of {}: {}", name_,
+                                  shape_text(batch.input.sizes().vec()), first_line(failure)));
+    } catch (const torch::jit::ErrorReport& failure) {
+      throw UserError(fmt::format("{} does not take the data: {}", name_, first_line(failure)));
+    }
+    module_.train(true);
+  }
+
+  void check_own_loss(const at::Tensor& value) const {
+    if (value.numel() != 1)
+      throw UserError(fmt::format("--loss module: {} returns a loss of {}; it must be one number", name_,
+                                  shape_text(value.sizes().vec())));
+  }
+
+  at::Tensor tensor_of(const c10::IValue& value, const char* method) const {
+    if (value.isTensor()) return value.toTensor();
+    throw UserError(fmt::format("{}: {} returns {}, not a tensor", name_, method, value.tagKind()));
+  }
+  at::Tensor forward(const at::Tensor& input) { return tensor_of(module_.forward({input}), "forward"); }
+  at::Tensor own_loss(const Batch& batch) {
+    return tensor_of(module_.get_method("loss")({batch.input, batch.target}), "loss");
+  }
+
+  const std::string name_;
+  torch::jit::Module module_;
+  std::optional<Objective> objective_;  // none: the module's own loss
+  NamedTensors parameters_, buffers_;
+};
+
+}  // namespace
+
+std::unique_ptr<Task> make_scripted_task(const ScriptedOptions& options, data::Dataset dataset) {
+  return std::make_unique<ScriptedTask>(options, std::move(dataset));
+}
+
+}  // namespace capstan::training
