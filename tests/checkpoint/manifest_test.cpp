@@ -190,6 +190,16 @@ TEST(Manifest, NamesTheFileAndTheFault) {
 
 // ---- groups of tensors ----
 
+TEST(ManifestPhases, AreWrittenAndReadIfThereAreAny) {
+  auto m = example();
+  m.phases = {{"discriminator", {"d.*"}}, {"generator", {"g.*", "embedding"}}};
+  const auto json = Json::parse(to_json(m));
+  EXPECT_EQ(json["phases"].dump(), R"([{"phase":"discriminator","tensors":["d.*"]},)"
+                                   R"({"phase":"generator","tensors":["g.*","embedding"]}])");
+  EXPECT_EQ(parse_manifest(to_json(m), "m"), m);
+  EXPECT_FALSE(Json::parse(to_json(example())).contains("phases"));
+}
+
 Manifest with_groups() {
   auto m = example();
   m.strategy = "default=sync,conv*=async";

@@ -281,6 +281,17 @@ TEST(TomlFile, OfAnEarlierVersionIsRead) {
   EXPECT_EQ(options.weight_decay, 0) << "the value of the run, not today's default";
 }
 
+TEST(TomlFile, KeepsTheOptimizersOfGroups) {
+  JobConfig config;
+  config.optimizer.name = "default=sgd,fc*=adam:lr=0.0002:beta1=0.5";
+  config.optimizer.momentum = 0.8;
+  const auto again = read(config.to_toml());
+  EXPECT_EQ(again.optimizer.name, config.optimizer.name);
+  EXPECT_EQ(again.optimizer.momentum, 0.8);
+  EXPECT_FALSE(again.optimizer.lr);
+  EXPECT_EQ(again.to_toml(), config.to_toml());
+}
+
 TEST(TomlFile, ErrorsHaveTheLine) {
   const TemporaryFolder folder;
   const auto error = [&](const std::string& text) -> std::string {

@@ -34,6 +34,61 @@ TEST(JobConfig, OptionsOfAnotherOptimizerAreRefused) {
   EXPECT_EQ(refused("adamw", [](OptimizerConfig& c) { c.momentum = 0; }), "") << "as in files";
 }
 
+TEST(JobConfig, OptionsApplyToEachOptimizerThatHasThemAndDoesNotSetThem) {
+  OptimizerConfig config;
+  config.name = "default=sgd,d.*=adam:lr=0.0002:beta1=0.5,b=sgd:momentum=0";
+  config.lr = 0.1;
+  config.momentum = 0.8;
+  config.beta2 = 0.99;
+  const auto spec = config.spec();
+  EXPECT_EQ(spec[0].lr, 0.1);
+  EXPECT_EQ(spec[0].momentum, 0.8);
+  EXPECT_EQ(spec[1].lr, 0.0002);
+  EXPECT_EQ(spec[1].beta1, 0.5);
+  EXPECT_EQ(spec[1].beta2, 0.99);
+  EXPECT_EQ(spec[2].lr, 0.1);
+  EXPECT_EQ(spec[2].momentum, 0);
+  config.alpha = 0.9;
+  EXPECT_THAT([&] { (void)config.spec(); },
+              ::testing::ThrowsMessage<UserError>(
+                  ::testing::StrEq("--alpha is an option of rmsprop, not of optimizer sgd and adam")));
+}
+
+TEST(JobConfig, OptimizersOfGroupsHaveTheDefaultsOfTheirKind) {
+  OptimizerConfig config;
+  config.name = "default=adam,x=sgd";
+  config.lr_share = 0.5;
+  const auto spec = config.spec();
+  EXPECT_EQ(spec[0].lr, 0.5e-3);
+  EXPECT_EQ(spec[1].lr, 0.01);
+  EXPECT_EQ(spec[1].momentum, 0.9);
+}
+
+TEST(JobConfig, WithSeveralOptimizersResolvesToWhatWasGiven) {
+  JobConfig config;
+  config.optimizer.name = "default=sgd,fc*=adam:lr=0.0002";
+  config.optimizer.momentum = 0.8;
+  const auto resolved = config.resolved().optimizer;
+  EXPECT_EQ(resolved.name, config.optimizer.name);
+  EXPECT_EQ(resolved.momentum, 0.8);
+  EXPECT_FALSE(resolved.lr) << "each optimizer has its own";
+  config.optimizer.name = "adam:lr=0.0002";
+  config.optimizer.momentum.reset();
+  EXPECT_EQ(config.resolved().optimizer.lr, 0.0002);
+  EXPECT_EQ(config.resolved().resolved().optimizer.spec().first.lr, 0.0002);
+}
+
+TEST(JobConfig, GroupsAreOneTableOfStrategiesAndOptimizers) {
+  JobConfig config;
+  config.strategy = "default=sync,fc*=async";
+  config.optimizer.name = "default=sgd,*.bias=adam";
+  const auto table = config.group_table();
+  EXPECT_EQ(table.strategies, (std::vector<std::string>{"fc*"}));
+  EXPECT_EQ(table.optimizers, (std::vector<std::string>{"*.bias"}));
+  config.strategy = "single";
+  EXPECT_TRUE(config.group_table().strategies.empty());
+}
+
 TEST(JobConfig, SlowWorkersAreNamedByRank) {
   JobConfig config;
   config.workers = 4;

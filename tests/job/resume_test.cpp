@@ -213,6 +213,9 @@ TEST_F(ResumeTest, ForbiddenChangesAreRejectedByName) {
   EXPECT_EQ(refused([](auto& c) { c.seed = 2; }), says("--seed 2 (before: 1)"));
   EXPECT_THAT(refused([](auto& c) { c.optimizer.name = "adam"; }),
               HasSubstr("--optimizer adam (before: sgd)"));
+  EXPECT_THAT(refused([](auto& c) { c.optimizer.name = "default=sgd,fc*=adam"; }),
+              HasSubstr("--optimizer default=sgd,fc*=adam (before: sgd)"));
+  EXPECT_EQ(refused([](auto& c) { c.optimizer.name = "sgd:lr=0.5"; }), "") << "an option may change";
   EXPECT_EQ(refused([](auto& c) { c.workers = 4; }), "");
 }
 

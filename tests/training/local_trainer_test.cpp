@@ -68,6 +68,45 @@ TEST(LocalTrainer, TakesTheStepsOfTorchsOptimizer) {
   }
 }
 
+// Two phases: Adam on the hidden layer, then SGD on the other, with the weights that the first phase has
+// made.
+TEST(LocalTrainer, UpdatesTheTensorsOfEachPhaseWithTheirOptimizer) {
+  at::set_num_threads(1);
+  const auto dataset = data::load({"synthetic:1x28x28:10:64", "", 1});
+  const auto spec =
+      optimizer::parse_spec("default=sgd:lr=0.05:momentum=0.9,fc1*=adam:lr=0.002", optimizer::defaults);
+  Trained trained, plain;
+  LocalTrainer trainer(*trained.model, trained.layout, trained.start, spec,
+                       optimizer::Schedule::parse("step:2:0.5", 0, 0),
+                       {{"hidden", {"fc1*"}}, {"output", {"*"}}});
+  ASSERT_EQ(trainer.phases(), 2u);
+  std::vector<at::Tensor> parameters, hidden, output;
+  for (const auto& p : plain.model->parameters()) {
+    parameters.push_back(p.tensor);
+    (p.name.starts_with("fc1") ? hidden : output).push_back(p.tensor);
+  }
+  torch::optim::Adam adam(hidden, torch::optim::AdamOptions(0.002));
+  torch::optim::SGD sgd(output, torch::optim::SGDOptions(0.05).momentum(0.9));
+  for (std::uint32_t step = 0; step < 5; ++step) {
+    const auto b = batch(dataset, step);
+    adam.param_groups()[0].options().set_lr(0.002 * std::pow(0.5, step / 2));
+    sgd.param_groups()[0].options().set_lr(0.05 * std::pow(0.5, step / 2));
+    for (const std::uint32_t phase : {0, 1}) {
+      const auto result = trainer.step(b, step, phase);
+      adam.zero_grad();
+      sgd.zero_grad();
+      const auto loss = plain.model->loss(b.images, b.labels);
+      EXPECT_NEAR(result.loss, loss.item<double>(), 1e-5);
+      loss.backward();
+      phase == 0 ? adam.step() : sgd.step();
+    }
+  }
+  std::vector<float> ours(trainer.weights().begin(), trainer.weights().end());
+  for (std::size_t i = 0; i < parameters.size(); ++i)
+    EXPECT_TRUE(at::allclose(models::tensor_in(trained.layout, i, ours.data()), parameters[i], 1e-4, 1e-6))
+        << trained.layout.tensors()[i].name;
+}
+
 TEST(LocalTrainer, PushesItsWeightsOrItsDelta) {
   const auto dataset = data::load({"synthetic:1x28x28:10:64", "", 1});
   Trained trained;
