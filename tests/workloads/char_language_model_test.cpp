@@ -14,6 +14,7 @@
 #include "capstan/base/user_error.h"
 #include "capstan/training/evaluator.h"
 #include "capstan/training/single.h"
+
 #include "support/temporary_folder.h"
 #include "training/loopback_training.h"
 
