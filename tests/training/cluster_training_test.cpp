@@ -12,6 +12,7 @@
 #include "capstan/training/batch.h"
 #include "capstan/training/classification.h"
 #include "capstan/training/worker.h"
+
 #include "training/loopback_training.h"
 
 namespace capstan {

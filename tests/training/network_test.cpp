@@ -10,6 +10,7 @@
 #include "capstan/checkpoint/safetensors.h"
 #include "capstan/training/evaluator.h"
 #include "capstan/training/single.h"
+
 #include "support/temporary_folder.h"
 #include "training/tasks.h"
 

@@ -15,6 +15,7 @@
 #include "capstan/data/dataset.h"
 #include "capstan/data/partition.h"
 #include "capstan/models/arena.h"
+
 #include "training/tasks.h"
 
 namespace capstan::training {

@@ -10,6 +10,7 @@
 #include "capstan/models/arena.h"
 #include "capstan/models/registry.h"
 #include "capstan/training/batch.h"
+
 #include "training/tasks.h"
 
 namespace capstan::training {

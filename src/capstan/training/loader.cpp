@@ -8,8 +8,7 @@
 
 namespace capstan::training {
 
-Loader::Loader(const data::SampleSource& source, unsigned threads, BatchSequence sequence)
-    : source_(source) {
+Loader::Loader(const data::SampleSource& source, unsigned threads, BatchSequence sequence) : source_(source) {
   if (threads == 0 || source.is_immediate()) {
     sequence_ = std::move(sequence);
   } else {

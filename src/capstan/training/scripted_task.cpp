@@ -115,11 +115,11 @@ class ScriptedTask final : public DatasetTask {
         objective_->check_output(forward(batch.input), batch.input.size(0), name_);
       else
         check_own_loss(own_loss(batch));
-    } catch (const c10::Error& failure) {
-      throw UserError(fmt::format("{} does not take the data: it fails for an input of {}: {}", name_,
+    } catch (const UserError&) {
+      throw;
+    } catch (const std::exception& failure) {
+      throw UserError(fmt::format("--network {}: does not take the data, an input of {}: {}", name_,
                                   shape_text(batch.input.sizes().vec()), first_line(failure)));
-    } catch (const torch::jit::ErrorReport& failure) {
-      throw UserError(fmt::format("{} does not take the data: {}", name_, first_line(failure)));
     }
     module_.train(true);
   }

@@ -1,0 +1,43 @@
+#!/usr/bin/env python3
+"""Writes the TorchScript modules of the tests: modules/*.pt. Needs PyTorch; the tests do not."""
+
+import pathlib
+
+import torch
+from torch import nn
+
+FOLDER = pathlib.Path(__file__).parent / "modules"
+
+
+class Small(nn.Module):
+    """Classifies digits by their means in 7x7 fields; has buffers."""
+
+    def __init__(self):
+        super().__init__()
+        self.norm = nn.BatchNorm1d(16)
+        self.out = nn.Linear(16, 10)
+
+    def forward(self, images):
+        return self.out(self.norm(nn.functional.avg_pool2d(images, 7).flatten(1)))
+
+
+class Regression(nn.Module):
+    """Has a loss of its own."""
+
+    def __init__(self):
+        super().__init__()
+        self.out = nn.Linear(3, 1)
+
+    def forward(self, x):
+        return self.out(x)
+
+    @torch.jit.export
+    def loss(self, x, y):
+        return (self.forward(x) - y).abs().mean()
+
+
+torch.manual_seed(1)
+torch.jit.script(Small()).save(FOLDER / "small.pt")
+torch.jit.script(Small()).save(FOLDER / "other.pt")
+torch.jit.script(Regression()).save(FOLDER / "regression.pt")
+torch.jit.trace(Small().eval(), torch.zeros(2, 1, 28, 28)).save(FOLDER / "traced.pt")

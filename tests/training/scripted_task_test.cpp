@@ -1,0 +1,219 @@
+// TorchScript modules against networks of the zoo, and wrong ones.
+
+#include "capstan/training/scripted_task.h"
+
+#include <fstream>
+
+#include <ATen/ATen.h>
+#include <ATen/Parallel.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <torch/csrc/jit/api/module.h>
+
+#include "capstan/base/user_error.h"
+#include "capstan/training/evaluator.h"
+#include "capstan/training/single.h"
+
+#include "support/temporary_folder.h"
+#include "training/loopback_training.h"
+#include "training/tasks.h"
+
+namespace capstan::training {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::ThrowsMessage;
+using torch::jit::Module;
+
+constexpr const char* kImages = "synthetic:1x28x28:10:200";
+
+data::Dataset images(const std::string& name = kImages) {
+  return data::load({name, "", 1});
+}
+
+// A layer with the parameters of a task.
+Module layer(const std::string& name, const Task& of) {
+  Module module(name);
+  for (const auto& p : of.parameters())
+    if (p.name.starts_with(name + "."))
+      module.register_parameter(p.name.substr(name.size() + 1),
+                                p.tensor.detach().clone().contiguous().requires_grad_(), false);
+  return module;
+}
+
+class ScriptedTaskTest : public ::testing::Test {
+ protected:
+  std::filesystem::path save(const Module& module, const std::string& name = "net.pt") const {
+    module.save((folder_ / name).string());
+    return folder_ / name;
+  }
+  // LeNet with the initial weights of the zoo's.
+  std::filesystem::path lenet() const {
+    const auto zoo = classify(kImages);
+    Module net("Net");
+    for (const char* name : {"conv1", "conv2", "fc1", "fc2"}) net.register_module(name, layer(name, *zoo));
+    net.define(R"(
+def forward(self, x):
+    x = torch.max_pool2d(torch.relu(torch.conv2d(x, self.conv1.weight, self.conv1.bias)), [2, 2])
+    x = torch.max_pool2d(torch.relu(torch.conv2d(x, self.conv2.weight, self.conv2.bias)), [2, 2])
+    x = torch.relu(torch.linear(x.flatten(1), self.fc1.weight, self.fc1.bias))
+    return torch.linear(x, self.fc2.weight, self.fc2.bias)
+)");
+    return save(net);
+  }
+  // A linear layer on three numbers.
+  Module linear(const char* code, at::ScalarType type = at::kFloat) const {
+    Module net("Net");
+    net.register_parameter("weight", at::ones({1, 3}).to(type).requires_grad_(), false);
+    net.define(code);
+    return net;
+  }
+  static data::Dataset numbers() {
+    const capstan::testing::TemporaryFolder folder;
+    std::string text = "a,b,c,y\n";
+    for (int i = 0; i < 20; ++i)
+      text += std::to_string(i % 3) + "," + std::to_string(i % 5) + "," + std::to_string(i % 7) + "," +
+              std::to_string(i % 3 + 2 * (i % 5) - i % 7) + "\n";
+    capstan::testing::write_file(folder / "d.csv", text);
+    data::DatasetOptions options;
+    options.name = "csv:" + (folder / "d.csv").string() + ":target=y";
+    options.normalize = data::Normalize::kNone;
+    return data::load(options);
+  }
+  static void expect_rejected(const ScriptedOptions& options, data::Dataset dataset,
+                              const std::string& says) {
+    try {
+      (void)make_scripted_task(options, std::move(dataset));
+      ADD_FAILURE() << "accepted: " << says;
+    } catch (const UserError& error) {
+      EXPECT_THAT(error.what(), AllOf(HasSubstr(says), Not(HasSubstr("\n"))));
+    }
+  }
+
+  const capstan::testing::TemporaryFolder folder_;
+};
+
+void expect_close(const Task& a, const Task& b, double tolerance) {
+  ASSERT_EQ(a.parameters().size(), b.parameters().size());
+  for (std::size_t i = 0; i < a.parameters().size(); ++i) {
+    EXPECT_EQ(a.parameters()[i].name, b.parameters()[i].name);
+    const auto ours = a.parameters()[i].tensor.detach(), theirs = b.parameters()[i].tensor.detach();
+    EXPECT_LT(((ours - theirs).abs() / theirs.abs().clamp_min(1)).max().item<float>(), tolerance)
+        << a.parameters()[i].name;
+  }
+}
+
+TEST_F(ScriptedTaskTest, ACopyOfLeNetEndsAtTheWeightsOfTheZoos) {
+  at::set_num_threads(1);
+  const auto scripted = make_scripted_task({lenet(), "cross-entropy"}, images());
+  const auto zoo = classify(kImages);
+  SingleOptions options;
+  options.batch_size = 32;
+  options.max_steps = 30;
+  options.optimizer.first.lr = 0.02;
+  options.optimizer.first.momentum = 0.9;
+  const auto ours = train_single(options, *scripted, {}), theirs = train_single(options, *zoo, {});
+  expect_close(*scripted, *zoo, 1e-5);
+  const auto tested = evaluate(*scripted), expected = evaluate(*zoo);
+  EXPECT_EQ(tested->metrics, expected->metrics);
+  for (std::size_t i = 0; i < tested->values.size(); ++i)
+    EXPECT_NEAR(tested->values[i], expected->values[i], 1e-4);
+}
+
+TEST_F(ScriptedTaskTest, TrainsOnSeveralServersAsTheZoosLeNet) {
+  at::set_num_threads(1);
+  const auto file = lenet();
+  for (const std::string strategy : {"sync", "local-sgd:2"}) {
+    std::vector<std::unique_ptr<Task>> scripted, zoo;
+    for (int i = 0; i < 2; ++i) {
+      scripted.push_back(make_scripted_task({file}, images()));
+      zoo.push_back(classify(kImages));
+    }
+    server::ServerOptions servers;
+    servers.job.workers = servers.job.servers = 2;
+    servers.job.strategy = strategy;
+    servers.optimizer.first.lr = 0.02;
+    WorkerOptions options;
+    options.batch_size = 20;
+    options.epochs = 2;
+    capstan::testing::train_on_servers(servers, scripted, options);
+    capstan::testing::train_on_servers(servers, zoo, options);
+    expect_close(*scripted[0], *zoo[0], 1e-5);
+  }
+}
+
+// PyTorch's rule: running = 0.9 running + 0.1 batch.
+TEST_F(ScriptedTaskTest, HasTheModulesBuffers) {
+  const auto task = make_scripted_task(
+      {std::filesystem::path(CAPSTAN_SOURCE_DIR) / "tests/reference/modules/small.pt"}, images("digits"));
+  ASSERT_EQ(task->buffers().size(), 3u);
+  EXPECT_EQ(task->buffers()[0].name, "norm.running_mean");
+  EXPECT_EQ(task->buffers()[2].name, "norm.num_batches_tracked");
+  constexpr std::uint32_t kSome[] = {0, 1, 2, 3, 4, 5, 6, 7};
+  const auto batch = task->batch(Split::kTrain, {0, kSome});
+  const auto fields = at::avg_pool2d(batch.input, 7).flatten(1);
+  task->loss(0, batch);
+  EXPECT_TRUE(at::allclose(task->buffers()[0].tensor, 0.1 * fields.mean(0), 1e-4, 1e-6));
+  EXPECT_TRUE(at::allclose(task->buffers()[1].tensor, 0.9 + 0.1 * fields.var(0, true), 1e-4, 1e-6));
+  task->train(false);
+  task->loss(0, batch);
+  EXPECT_EQ(task->buffers()[2].tensor.item<std::int64_t>(), 1) << "evaluation does not change them";
+}
+
+TEST_F(ScriptedTaskTest, ParametersWithoutGradientsAreBuffersAndSharedOnesCountOnce) {
+  Module net("Net");
+  const auto shared = at::ones({1, 3}).requires_grad_();
+  net.register_parameter("first", shared, false);
+  net.register_parameter("second", shared, false);
+  net.register_parameter("fixed", at::full({1}, 5.0f).requires_grad_(false), false);
+  net.define("def forward(self, x):\n    return torch.linear(x, self.first + self.second) + self.fixed\n");
+  const auto task = make_scripted_task({save(net)}, numbers());
+  ASSERT_EQ(task->parameters().size(), 1u);
+  ASSERT_EQ(task->buffers().size(), 1u);
+  EXPECT_EQ(task->buffers()[0].name, "fixed");
+}
+
+TEST_F(ScriptedTaskTest, MayHaveALossOfItsOwn) {
+  const auto task = make_scripted_task(
+      {std::filesystem::path(CAPSTAN_SOURCE_DIR) / "tests/reference/modules/regression.pt", "module"},
+      numbers());
+  constexpr std::uint32_t kSome[] = {0, 1, 2};
+  const auto batch = task->batch(Split::kTrain, {0, kSome});
+  const auto output = at::linear(batch.input, task->parameters()[0].tensor, task->parameters()[1].tensor);
+  EXPECT_FLOAT_EQ(task->loss(0, batch).item<float>(), (output - batch.target).abs().mean().item<float>());
+  EXPECT_EQ(task->metrics().size(), 1u);
+}
+
+TEST_F(ScriptedTaskTest, WrongFilesAreOneLine) {
+  capstan::testing::write_file(folder_ / "text.pt", "no module");
+  const auto good = lenet();
+  std::string bytes = capstan::testing::contents(good);
+  capstan::testing::write_file(folder_ / "cut.pt", bytes.substr(0, bytes.size() / 2));
+  expect_rejected({folder_ / "none.pt"}, images(), "no such file");
+  expect_rejected({folder_.path()}, images(), "no such file");
+  expect_rejected({folder_ / "text.pt"}, images(), "is not a TorchScript module");
+  expect_rejected({folder_ / "cut.pt"}, images(), "is not a TorchScript module");
+}
+
+TEST_F(ScriptedTaskTest, WrongModulesAreOneLine) {
+  constexpr const char* kForward = "def forward(self, x):\n    return torch.linear(x, self.weight)\n";
+  expect_rejected({save(linear(kForward, at::kDouble))}, numbers(), "parameter weight is Double");
+  expect_rejected({save(linear("def forward(self, x):\n    return [x]\n"))}, numbers(), "forward returns");
+  expect_rejected({save(linear(kForward)), "module"}, numbers(), "has no method loss");
+  expect_rejected({save(linear("def forward(self, x):\n    return x\n"))}, numbers(), "needs 2x1");
+  Module empty("Net");
+  empty.define("def forward(self, x):\n    return x\n");
+  expect_rejected({save(empty)}, numbers(), "no parameters to train");
+}
+
+TEST_F(ScriptedTaskTest, DataThatItDoesNotTakeIsOneLineWithTheShape) {
+  expect_rejected({lenet()}, images("synthetic:3x32x32:10:20"),
+                  "does not take the data, an input of 2x3x32x32: Given groups=1");
+  expect_rejected({lenet(), "mse"}, images(), "--loss mse: does not fit the target");
+  expect_rejected({lenet()}, images("synthetic:1x28x28:11:20"), "a column for each of 11 classes");
+}
+
+}  // namespace
+}  // namespace capstan::training
