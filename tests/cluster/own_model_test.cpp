@@ -1,0 +1,143 @@
+// TorchScript modules and data of the user's own, as a user trains them.
+
+#include <gmock/gmock.h>
+
+#include "data/images_in_every_form.h"
+#include "program.h"
+
+namespace capstan::testing {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using Json = nlohmann::json;
+
+fs::path module_file(const std::string& name) {
+  return fs::path(CAPSTAN_SOURCE_DIR) / "tests/reference/modules" / name;
+}
+
+Flags train_module(const fs::path& run, const fs::path& file, const Flags& more = {}) {
+  auto flags = quiet_train(run, {"--network=" + file.string()});
+  flags.insert(flags.end(), more.begin(), more.end());
+  return flags;
+}
+
+std::string weights_of(const fs::path& run) {
+  return text_of(run / "weights.safetensors");
+}
+
+TEST(TorchScript, TrainsOnSeveralServersAndIsEvaluatedAndInspected) {
+  const Folder folder;
+  const auto run = folder / "run";
+  Program trained(folder, train_module(run, module_file("small.pt"),
+                                       {"--epochs=3", "--servers=2", "--checkpoint-every=20", "--keep=9"}));
+  ASSERT_EQ(trained.exit_code(), 0) << trained.errors();
+  const auto result = trained.json();
+  EXPECT_EQ(result["network"], "small.pt");
+  EXPECT_GT(result["test_accuracy"], 0.5) << "of ten digits a tenth is luck";
+
+  Program eval(folder, {"eval", "--train-dir=" + run.string(), "--json", "--once"});
+  ASSERT_EQ(eval.exit_code(), 0) << eval.errors();
+  EXPECT_GE(eval.json()["best"]["test_accuracy"], result["test_accuracy"]);
+  Program inspect(folder, {"inspect", (run / "checkpoints/best").string()});
+  ASSERT_EQ(inspect.exit_code(), 0) << inspect.errors();
+  EXPECT_THAT(inspect.output(), AllOf(HasSubstr("out.weight"), HasSubstr("norm.running_mean")));
+}
+
+TEST(TorchScript, AResumedRunEndsWhereAnUninterruptedOneEnds) {
+  const Folder folder;
+  Program whole(folder, train_module(folder / "whole", module_file("small.pt"), {"--max-steps=60"}));
+  ASSERT_EQ(whole.exit_code(), 0) << whole.errors();
+  Program first(folder, train_module(folder / "cut", module_file("small.pt"), {"--max-steps=25"}));
+  ASSERT_EQ(first.exit_code(), 0) << first.errors();
+  Program rest(folder, {"train", "--json", "--resume=" + (folder / "cut").string(), "--max-steps=60"});
+  ASSERT_EQ(rest.exit_code(), 0) << rest.errors();
+  EXPECT_EQ(rest.json()["steps"], 60);
+  EXPECT_EQ(rest.json()["test_loss"], whole.json()["test_loss"]);
+}
+
+TEST(TorchScript, ARunResumesOnlyWithItsModule) {
+  const Folder folder;
+  fs::create_directories(folder / "m");
+  const auto file = folder / "m/net.pt";
+  fs::copy_file(module_file("small.pt"), file);
+  Program first(folder, train_module(folder / "run", file, {"--max-steps=5"}));
+  ASSERT_EQ(first.exit_code(), 0) << first.errors();
+  fs::copy_file(module_file("other.pt"), file, fs::copy_options::overwrite_existing);
+  Program rest(folder, {"train", "--resume=" + (folder / "run").string(), "--max-steps=9"});
+  EXPECT_EQ(rest.exit_code(), 2);
+  EXPECT_THAT(rest.errors(), HasSubstr("is another module"));
+}
+
+TEST(TorchScript, AWorkerWithAnotherModuleIsRefused) {
+  const Folder folder;
+  for (const char* name : {"a", "b"}) fs::create_directories(folder / name);
+  fs::copy_file(module_file("small.pt"), folder / "a/net.pt");
+  fs::copy_file(module_file("other.pt"), folder / "b/net.pt");
+  std::ofstream(folder / "token") << std::string(64, 'a') << "\n";
+  fs::permissions(folder / "token", fs::perms::owner_read | fs::perms::owner_write);
+  const auto token = "--token-file=" + (folder / "token").string();
+  Program serve(folder, {"serve", "--workers=1", token, "--network=" + (folder / "a/net.pt").string(),
+                         "--train-dir=" + (folder / "run").string(), "--max-steps=20"});
+  const auto line = serve.child().read_line(in_seconds(30));
+  ASSERT_TRUE(line) << serve.errors();
+  const auto address = line->substr(line->rfind(' ') + 1);
+  const auto work = [&](const Flags& more) {
+    Flags flags = {"work", "--server=" + address, token, "--threads=1"};
+    flags.insert(flags.end(), more.begin(), more.end());
+    return flags;
+  };
+  Program other(folder, work({"--network=" + (folder / "b/net.pt").string()}));
+  EXPECT_EQ(other.exit_code(), 2);
+  EXPECT_THAT(other.errors(), HasSubstr("is another module"));
+  Program zoo(folder, work({"--network=lenet"}));
+  EXPECT_EQ(zoo.exit_code(), 2);
+  EXPECT_THAT(zoo.errors(), HasSubstr("--network lenet: the job has net.pt"));
+  Program none(folder, work({}));
+  EXPECT_EQ(none.exit_code(), 2);
+  EXPECT_THAT(none.errors(), HasSubstr("every worker needs the module's file"));
+  Program same(folder, work({"--network=" + (folder / "a/net.pt").string()}));
+  EXPECT_EQ(same.exit_code(), 0) << same.errors();
+  EXPECT_EQ(serve.exit_code(), 0) << serve.errors();
+}
+
+TEST(OwnData, ArraysTableAndImageFolderTrainToTheSameBits) {
+  const Folder folder;
+  write_image_folder(folder / "images");
+  write_arrays_and_table(folder / "");
+  const auto at = [&](const char* name) { return (folder / name).string(); };
+  const std::pair<std::string, Flags> forms[] = {
+      {"folder", {"--dataset=imagefolder", "--data-dir=" + at("images"), "--image-size=16"}},
+      {"levels", {"--dataset=arrays:" + at("levels.safetensors")}},
+      {"floats", {"--dataset=arrays:" + at("floats.safetensors")}},
+      {"table", {"--dataset=csv:" + at("cells.csv") + ":target=class:classes:shape=3x16x16"}}};
+  for (const auto& [name, data] : forms) {
+    auto flags = quiet_train(folder / name, {"--network=mlp", "--epochs=4", "--batch-size=2",
+                                             "--normalize=none", "--augment=none"});
+    flags.insert(flags.end(), data.begin(), data.end());
+    Program trained(folder, flags);
+    ASSERT_EQ(trained.exit_code(), 0) << name << ": " << trained.errors();
+    EXPECT_EQ(trained.json()["steps"], 12) << name;
+    EXPECT_EQ(weights_of(folder / name), weights_of(folder / "folder")) << name;
+  }
+}
+
+TEST(OwnData, ATableTrainsAModuleOnNumbers) {
+  const Folder folder;
+  std::ofstream table(folder / "d.csv");
+  table << "a,b,c,y\n";
+  for (int i = 0; i < 200; ++i)
+    table << i % 3 << "," << i % 7 << "," << i % 11 << "," << 2 * (i % 3) - i % 7 + 3 * (i % 11) << "\n";
+  table.close();
+  Program trained(folder,
+                  train_module(folder / "run", module_file("regression.pt"),
+                               {"--loss=mse", "--dataset=csv:" + (folder / "d.csv").string() + ":target=y",
+                                "--epochs=40", "--lr=0.05"}));
+  ASSERT_EQ(trained.exit_code(), 0) << trained.errors();
+  EXPECT_LT(trained.json()["test_rmse"], 0.1) << "a linear function";
+  EXPECT_TRUE(trained.json().contains("test_mae"));
+  EXPECT_FALSE(trained.json().contains("test_accuracy"));
+}
+
+}  // namespace
+}  // namespace capstan::testing
