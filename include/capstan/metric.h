@@ -1,5 +1,7 @@
 #pragma once
 
+#include "capstan/cxx20.h"
+
 #include <string>
 
 namespace capstan {

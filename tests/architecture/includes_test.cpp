@@ -78,7 +78,8 @@ std::vector<Include> all_includes() {
 }
 
 // Headers of include/capstan/ that base implements. The others are for users of the library.
-const std::set<std::string> kPublicBase = {"cxx20.h", "layout.h", "status.h", "user_error.h", "version.h"};
+const std::set<std::string> kPublicBase = {"cxx20.h",      "layout.h", "metric.h",     "samples.h",
+                                           "step_phase.h", "status.h", "user_error.h", "version.h"};
 
 // A header of include/capstan/ has no folder in its path.
 bool is_public(const fs::path& target) {

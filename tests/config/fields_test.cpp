@@ -14,6 +14,7 @@
 #include "capstan/base/user_error.h"
 #include "capstan/config/differences.h"
 #include "capstan/config/toml_file.h"
+
 #include "support/temporary_folder.h"
 
 namespace capstan::config {
@@ -36,7 +37,9 @@ struct Example {
 const std::map<std::string, Example>& examples() {
   using enum OnResume;
   static const std::map<std::string, Example> kExamples = {
-      {"task", {"char-lm", kMustMatch}},
+      {"task", {"char-lm", kMustMatch, {{"network", "gru"}}}},
+      {"loss", {"mse", kMustMatch, {{"network", "/models/net.pt"}}}},
+      {"module-digest", {"0123456789abcdef", kMustMatch}},
       {"network", {"resnet18", kMustMatch}},
       {"dataset", {"cifar10", kMustMatch}},
       {"data-dir", {"/data/with \"quotes\" and \\ and ü", kSameJob}},
@@ -172,8 +175,9 @@ TEST(Fields, EachOfADefaultJobIsInItsFile) {
   const auto text = config.to_toml();
   const auto table = toml::parse(text);
   const auto& derived = *table["derived"].as_table();
-  // Options of other optimizers than sgd have no value.
-  const std::set<std::string> foreign = {"beta1", "beta2", "eps", "alpha", "lr-decay", "centered"};
+  // Options of other optimizers than sgd, and of other tasks and networks, have no value.
+  const std::set<std::string> foreign = {"beta1",    "beta2",    "eps",  "alpha",
+                                         "lr-decay", "centered", "task", "module-digest"};
   for (const auto& [name, example] : examples()) {
     const bool expected = example.rule != OnResume::kNotCompared && !foreign.contains(name);
     EXPECT_EQ(table.contains(name) + derived.contains(name), expected ? 1 : 0) << name;

@@ -20,7 +20,7 @@ const fs::path kInclude = fs::path(CAPSTAN_SOURCE_DIR) / "include";
 std::set<std::string> headers() {
   std::set<std::string> found;
   for (const auto& entry : fs::directory_iterator(kInclude / "capstan"))
-    found.insert("capstan/" + entry.path().filename().string());
+    if (entry.is_regular_file()) found.insert("capstan/" + entry.path().filename().string());
   return found;
 }
 
@@ -94,10 +94,13 @@ TEST(Headers, EachBeginsWithTheCheckOfTheStandard) {
   }
 }
 
-TEST(Headers, OneIncludesAll) {
+// Headers of tasks are for programs that train; the client has no use for them.
+TEST(Headers, OneIncludesAllOfTheClient) {
+  const std::set<std::string> other = {"capstan/capstan.h", "capstan/metric.h", "capstan/samples.h",
+                                       "capstan/step_phase.h"};
   std::set<std::string> others;
   for (const auto& header : headers())
-    if (header != "capstan/capstan.h") others.insert("\"" + header + "\"");
+    if (!other.contains(header)) others.insert("\"" + header + "\"");
   EXPECT_EQ(includes("capstan/capstan.h"), others);
 }
 

@@ -197,6 +197,30 @@ TEST_F(ScriptedTaskTest, WrongFilesAreOneLine) {
   expect_rejected({folder_ / "cut.pt"}, images(), "is not a TorchScript module");
 }
 
+TEST_F(ScriptedTaskTest, EveryStrategyTrainsIt) {
+  at::set_num_threads(1);
+  const auto file = std::filesystem::path(CAPSTAN_SOURCE_DIR) / "tests/reference/modules/small.pt";
+  for (const auto& entry : strategy::table()) {
+    std::vector<std::unique_ptr<Task>> tasks;
+    for (int i = 0; i < 2; ++i) tasks.push_back(make_scripted_task({file}, images("digits")));
+    const auto before = evaluate(*tasks[0])->values[1];
+    server::ServerOptions servers;
+    servers.job.workers = 2;
+    servers.job.strategy = entry.name;
+    servers.optimizer.first.lr = 0.02;
+    WorkerOptions options;
+    options.epochs = 4;
+    capstan::testing::train_on_servers(servers, tasks, options);
+    EXPECT_LT(evaluate(*tasks[0])->values[1], before) << entry.name << ": the loss falls";
+  }
+}
+
+TEST_F(ScriptedTaskTest, AnUnknownOperatorIsNamed) {
+  expect_rejected(
+      {std::filesystem::path(CAPSTAN_SOURCE_DIR) / "tests/reference/modules/unknown_operator.pt", "module"},
+      numbers(), "needs the operator aten::no_such_operator");
+}
+
 TEST_F(ScriptedTaskTest, WrongModulesAreOneLine) {
   constexpr const char* kForward = "def forward(self, x):\n    return torch.linear(x, self.weight)\n";
   expect_rejected({save(linear(kForward, at::kDouble))}, numbers(), "parameter weight is Double");

@@ -1,5 +1,7 @@
 #pragma once
 
+#include "capstan/cxx20.h"
+
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -7,10 +9,10 @@
 #include <vector>
 
 #include <ATen/core/Tensor.h>
-#include <capstan/metric.h>
-#include <capstan/samples.h>
-#include <capstan/step_phase.h>
-#include <capstan/torch/named_tensor.h>
+#include "capstan/metric.h"
+#include "capstan/samples.h"
+#include "capstan/step_phase.h"
+#include "capstan/torch/named_tensor.h"
 
 namespace capstan {
 

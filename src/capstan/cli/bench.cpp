@@ -26,7 +26,7 @@ int bench_wire(const Arguments& arguments) {
                    "the end every worker verifies every weight.\n\n"
                    "  capstan bench wire --model resnet50 --workers 4\n");
   options.job.workers = 1;
-  line.flag("model", &options.model, "A network (capstan models lists all) or bytes:N");
+  line.flag("model", &options.model, "A network (capstan models lists all) or bytes:N").also = "--network";
   line.flag("iterations", &options.iterations, "Timed iterations (0: about two seconds)",
             config::WholeRange{0, 100'000'000});
   line.flag("warmup", &options.warmup, "Iterations before the timed ones",

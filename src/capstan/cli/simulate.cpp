@@ -100,7 +100,8 @@ int run_simulate(const Arguments& arguments) {
   line.flag("workers", &c.workers, "Number of workers", Whole{1, kMostWorkers});
   line.flag("servers", &c.servers, "Number of servers; each holds a shard", Whole{1, kMostServers});
   line.flag("model", &o.model, "A network (capstan models lists all) or bytes:N (default resnet50)", {},
-            "NAME");
+            "NAME")
+      .also = "--network";
   line.flag("batch-size", &o.batch, "Samples per worker and step (default 64)", Whole{1, 1u << 20});
   line.flag("samples", &c.samples, "Samples of the training set, for strategies that count epochs",
             Whole{1, 1'000'000'000'000});

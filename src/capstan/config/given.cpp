@@ -141,7 +141,9 @@ std::vector<Given> task_defaults(std::span<const Field> fields,
     for (const auto& given : layer)
       if (given.field->name() == "task") task = given.text;
   if (task.empty()) return {};
-  return read_text(std::string(find_task(task).defaults), "the defaults of task " + task, fields);
+  const auto& entry = find_task(task);
+  return read_text(fmt::format("network = '{}'\n{}", entry.network, entry.defaults),
+                   "the defaults of task " + task, fields);
 }
 
 void apply(std::span<const Field> fields, std::vector<std::vector<Given>> layers) {

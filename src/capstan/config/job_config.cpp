@@ -147,7 +147,9 @@ double JobConfig::slow_down(std::uint32_t worker) const {
 }
 
 void JobConfig::validate_model() const {
-  if (!task.empty()) (void)find_task(task);
+  if (!task.empty() && network != find_task(task).network)
+    throw UserError(
+        fmt::format("--network {}: task {} has its own network, {}", network, task, find_task(task).network));
   if (!has_module() && loss != "auto" && loss != "cross-entropy")
     throw UserError(
         fmt::format("--loss {} is for a TorchScript module (--network FILE.pt); {} has its own loss", loss,

@@ -11,15 +11,13 @@ namespace capstan::config {
 namespace {
 
 constexpr TaskEntry kTasks[] = {
-    {"char-lm", "language model of characters: GRU with carried hidden state, on text",
-     "network = 'gru'\n"
+    {"char-lm", "gru", "language model of characters: GRU with carried hidden state, on text",
      "dataset = 'text'\n"
      "optimizer = 'adam'\n"
      "lr = 0.005\n"
      "batch-size = 8\n"
      "epochs = 4\n"},
-    {"gan", "generative adversarial network on images: two phases per step, an optimizer for each",
-     "network = 'gan'\n"
+    {"gan", "gan", "generative adversarial network on images: two phases per step, an optimizer for each",
      "optimizer = 'default=adam:lr=0.002:beta1=0.5,discriminator.*=adam:lr=0.0005:beta1=0.5'\n"},
 };
 

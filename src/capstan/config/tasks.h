@@ -9,6 +9,7 @@ namespace capstan::config {
 // what programs without libtorch need to know.
 struct TaskEntry {
   std::string_view name;
+  std::string_view network;   // its own; there is no choice
   std::string_view summary;   // one line for help
   std::string_view defaults;  // of fields that are not given, as lines of a configuration file
 };
