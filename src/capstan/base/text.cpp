@@ -30,6 +30,16 @@ std::string wrapped(const std::string& text, std::size_t column, std::size_t ind
   return out;
 }
 
+std::vector<std::string> split(const std::string& text, char separator) {
+  std::vector<std::string> parts;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const auto end = std::min(text.find(separator, begin), text.size());
+    parts.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return parts;
+}
+
 bool is_utf8(std::string_view text) {
   // The first byte says how many follow; the least number of that length excludes longer spellings.
   constexpr struct {

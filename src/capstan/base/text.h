@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 // Formatting of text that users read.
 namespace capstan {
@@ -14,6 +15,9 @@ std::string counted(std::uint64_t number, const std::string& noun);
 inline constexpr std::size_t kColumns = 80;  // width of a terminal line
 // Wraps a text at kColumns. The first line begins at `column`; the others are indented by `indent`.
 std::string wrapped(const std::string& text, std::size_t column, std::size_t indent);
+
+// The parts between the separators, at least one.
+std::vector<std::string> split(const std::string& text, char separator);
 
 bool is_utf8(std::string_view text);
 

@@ -8,20 +8,11 @@
 
 #include "capstan/base/parameter_groups.h"
 #include "capstan/base/spelling.h"
+#include "capstan/base/text.h"
 #include "capstan/base/user_error.h"
 
 namespace capstan::optimizer {
 namespace {
-
-std::vector<std::string> split(const std::string& text, char at) {
-  std::vector<std::string> parts;
-  for (std::size_t begin = 0; begin <= text.size();) {
-    const auto end = std::min(text.find(at, begin), text.size());
-    parts.push_back(text.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  return parts;
-}
 
 void read(const std::string& name, const std::string& text, double& value) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);

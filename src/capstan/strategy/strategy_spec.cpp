@@ -6,22 +6,13 @@
 
 #include <fmt/format.h>
 
+#include "capstan/base/text.h"
 #include "capstan/base/user_error.h"
 
 namespace capstan::strategy {
 namespace {
 
 constexpr auto kEver = std::numeric_limits<std::uint64_t>::max();
-
-std::vector<std::string> split(const std::string& text, char at) {
-  std::vector<std::string> parts;
-  for (std::size_t begin = 0; begin <= text.size();) {
-    const auto end = std::min(text.find(at, begin), text.size());
-    parts.push_back(text.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  return parts;
-}
 
 Switch parse_switch(const std::string& text, std::uint32_t workers) {
   const auto equals = text.find('=');
