@@ -17,6 +17,7 @@
 #include "capstan/training/single.h"
 #include "capstan/training/step.h"
 
+#include "support/temporary_folder.h"
 #include "training/loopback_training.h"
 
 namespace capstan::workloads {
@@ -46,6 +47,14 @@ TEST(Gan, GeneratesImagesOfTheDatasetsShape) {
 TEST(Gan, ImagesThatItCannotHalveTwiceAreRejected) {
   EXPECT_THAT([] { Gan(images("synthetic:1x30x28:10:20"), {}); },
               ::testing::ThrowsMessage<UserError>(::testing::HasSubstr("30x28")));
+}
+
+TEST(Gan, DataThatIsNotImagesIsRejected) {
+  const capstan::testing::TemporaryFolder folder;
+  capstan::testing::write_file(folder / "d.csv", "a,b,y\n1,2,3\n2,3,4\n3,4,5\n4,5,6\n5,6,7\n");
+  EXPECT_THAT(
+      [&] { Gan(images("csv:" + (folder / "d.csv").string() + ":target=y"), {}); },
+      ::testing::ThrowsMessage<UserError>(::testing::HasSubstr("the dataset has 2 numbers per sample")));
 }
 
 // -log sigmoid(x) and -log(1 - sigmoid(x)), as the definition of binary cross-entropy.

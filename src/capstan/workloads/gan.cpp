@@ -16,6 +16,7 @@
 #include <ATen/ops/zeros.h>
 #include <fmt/format.h>
 
+#include "capstan/base/text.h"
 #include "capstan/base/user_error.h"
 
 namespace capstan::workloads {
@@ -38,6 +39,10 @@ double mean_distance(const at::Tensor& points) {
 }  // namespace
 
 Gan::Gan(data::Dataset images, const Options& options) : DatasetTask(std::move(images)), options_(options) {
+  if (!shape().is_image())
+    throw UserError(
+        fmt::format("task gan takes images (channels x height x width); the dataset has {} per sample",
+                    counted(shape().elements(), "number")));
   if (shape().height() % kReduction != 0 || shape().width() % kReduction != 0)
     throw UserError(
         fmt::format("task gan takes images whose height and width are multiples of {}; those of the "
