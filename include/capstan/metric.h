@@ -16,7 +16,7 @@ struct Metric {
     kRoot,  // its square root: root-mean-square error of squared errors
   };
 
-  std::string name;  // one word, such as "accuracy"; results have it as "test_accuracy"
+  std::string name;  // "accuracy", "energy_distance"; results have it as "test_accuracy"
   Better better = Better::kLower;
   Of of = Of::kMean;
   bool percent = false;  // from 0 to 1, displayed as a percentage

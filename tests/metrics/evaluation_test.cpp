@@ -34,6 +34,7 @@ TEST(Evaluation, HasATextAndAMemberForEachMetric) {
   const Evaluation evaluation{{kAccuracy, kPerplexity, kError}, {0.5, 2, 3}, 10};
   EXPECT_EQ(evaluation.text(), "test accuracy 50.00 %, test perplexity 2.0000");
   EXPECT_EQ(evaluation.text("  ", 9), "test accuracy 50.00 %  test perplexity 2.0000  test rmse 3.0000");
+  EXPECT_EQ(title_of({"energy_distance"}), "energy distance");
   Json json{{"step", 1}};
   evaluation.add_to(json);
   EXPECT_EQ(json.dump(), R"({"step":1,"test_accuracy":0.5,"test_perplexity":2.0,"test_rmse":3.0})");

@@ -9,6 +9,7 @@
 #include "capstan/base/user_error.h"
 #include "capstan/metrics/process_usage.h"
 #include "capstan/metrics/run_folder.h"
+
 #include "support/temporary_folder.h"
 
 namespace capstan::metrics {

@@ -31,6 +31,12 @@ std::string value_text(const Metric& metric, double value) {
   return metric.percent ? fmt::format("{:.2f} %", 100 * value) : fmt::format("{:.4f}", value);
 }
 
+std::string title_of(const Metric& metric) {
+  auto title = metric.name;
+  std::ranges::replace(title, '_', ' ');
+  return title;
+}
+
 std::string key_of(const Metric& metric) {
   return "test_" + metric.name;
 }
@@ -47,7 +53,7 @@ bool Evaluation::is_finite() const {
 std::string Evaluation::text(const char* between, std::size_t most) const {
   std::vector<std::string> parts;
   for (std::size_t i = 0; i < std::min(most, values.size()); ++i)
-    parts.push_back(fmt::format("test {} {}", metrics[i].name, value_text(metrics[i], values[i])));
+    parts.push_back(fmt::format("test {} {}", title_of(metrics[i]), value_text(metrics[i], values[i])));
   return fmt::format("{}", fmt::join(parts, between));
 }
 

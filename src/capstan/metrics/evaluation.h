@@ -18,6 +18,9 @@ bool is_better(const Metric& metric, double value, double than);
 // "91.09 %", "0.3013"
 std::string value_text(const Metric& metric, double value);
 
+// The name of a metric for people: "energy distance".
+std::string title_of(const Metric& metric);
+
 // The key of a metric in result files: "test_accuracy".
 std::string key_of(const Metric& metric);
 

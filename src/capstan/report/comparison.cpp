@@ -136,7 +136,8 @@ Table table(const Comparison& comparison) {
   const auto to_target = !comparison.target ? std::string("to target")
                          : metric.percent   ? fmt::format("to {:g} %", 100 * *comparison.target)
                                             : fmt::format("to {:g}", *comparison.target);
-  out.head = {"strategy", "seconds", "samples/s", "speed-up", metric.name, to_target, "stale avg/max"};
+  out.head = {"strategy", "seconds",      "samples/s", "speed-up", metrics::title_of(metric),
+              to_target,  "stale avg/max"};
   for (const auto& run : comparison.runs)
     out.rows.push_back({cells(comparison, run), run.has_result ? "" : run.problem});
   return out;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "capstan/base/json.h"
+#include "capstan/metrics/evaluation.h"
 #include "capstan/report/html.h"
 
 namespace capstan::report {
@@ -57,7 +58,8 @@ Json data_of(const Comparison& comparison) {
   Json target;
   if (comparison.target) target = *comparison.target;
   const auto metric = metric_of(comparison);
-  return {{"metric", metric.name}, {"percent", metric.percent}, {"target", target}, {"runs", runs}};
+  return {
+      {"metric", metrics::title_of(metric)}, {"percent", metric.percent}, {"target", target}, {"runs", runs}};
 }
 
 std::string table_element(const Table& table) {
@@ -101,7 +103,7 @@ std::string page(const Comparison& comparison) {
 <section class="panel"><h2>Test {0} over samples</h2><div class="plot"><canvas id="over-samples"></canvas></div></section>
 </div>
 )",
-      escaped(metric_of(comparison).name));
+      escaped(metrics::title_of(metric_of(comparison))));
   out += table_element(table(comparison));
   out += "<div class=\"facts\">\n";
   out += list_element("The job", settings);
