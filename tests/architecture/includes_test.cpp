@@ -77,9 +77,9 @@ std::vector<Include> all_includes() {
   return found;
 }
 
-// Headers of include/capstan/ that base implements. The others are for users of the library.
-const std::set<std::string> kPublicBase = {"cxx20.h",      "layout.h", "metric.h",     "samples.h",
-                                           "step_phase.h", "status.h", "user_error.h", "version.h"};
+// Headers of include/capstan/ that all layers may use. The others are for users of the library.
+const std::set<std::string> kPublicBase = {"cxx20.h",  "layout.h",     "metric.h",     "samples.h",
+                                           "status.h", "step_phase.h", "user_error.h", "version.h"};
 
 // A header of include/capstan/ has no folder in its path.
 bool is_public(const fs::path& target) {

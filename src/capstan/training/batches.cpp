@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "capstan/base/time.h"
+#include "capstan/training/task_errors.h"
 
 namespace capstan::training {
 namespace {
@@ -40,9 +41,13 @@ Batches::Batches(Task& task, std::uint64_t size, unsigned threads) {
 
 Batch Batches::next() {
   const auto start = SteadyClock::now();
-  auto batch = stream_->next();
-  wait_seconds_ = seconds(SteadyClock::now() - start);
-  return batch;
+  try {
+    auto batch = stream_->next();
+    wait_seconds_ = seconds(SteadyClock::now() - start);
+    return batch;
+  } catch (...) {
+    rethrow_from_task("batch()");
+  }
 }
 
 }  // namespace capstan::training

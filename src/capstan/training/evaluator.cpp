@@ -2,11 +2,13 @@
 
 #include <ATen/Context.h>
 #include <ATen/core/grad_mode.h>
+#include <fmt/format.h>
 
-#include "capstan/base/check.h"
+#include "capstan/base/user_error.h"
 #include "capstan/models/arena.h"
 #include "capstan/models/buffers.h"
 #include "capstan/training/batches.h"
+#include "capstan/training/task_errors.h"
 
 namespace capstan::training {
 namespace {
@@ -26,6 +28,22 @@ class EvaluationMode {
   const at::NoGradGuard no_grad_;
 };
 
+// A sum for each metric.
+std::vector<MetricSum> sums_of(Task& task, const Batch& batch, std::size_t metrics) {
+  std::vector<MetricSum> sums;
+  try {
+    sums = task.evaluate(batch);
+  } catch (...) {
+    rethrow_from_task("evaluate()");
+  }
+  if (sums.size() != metrics)
+    throw UserError(
+        fmt::format("evaluate() of the task returned {} sums: it must return one for each of its {} "
+                    "metrics",
+                    sums.size(), metrics));
+  return sums;
+}
+
 }  // namespace
 
 std::optional<metrics::Evaluation> evaluate(Task& task, const EvaluatorOptions& options) {
@@ -40,8 +58,7 @@ std::optional<metrics::Evaluation> evaluate(Task& task, const EvaluatorOptions& 
   for (std::uint64_t first = 0; first < samples; first += size) {
     if (options.cancel && *options.cancel) return {};
     const auto batch = batches.next();
-    const auto sums = task.evaluate(batch);
-    CAPSTAN_CHECK(sums.size() == totals.size(), "there is a sum for each metric");
+    const auto sums = sums_of(task, batch, totals.size());
     for (std::size_t i = 0; i < sums.size(); ++i) {
       totals[i].sum += sums[i].sum;
       totals[i].weight += sums[i].weight;

@@ -19,7 +19,7 @@ struct EvaluatorOptions {
 
 // Evaluates a task on its whole test split, with the parameters as they are bound, in evaluation mode; leaves
 // the task in training mode. The result depends on parameters and buffers only. No value if cancelled. Throws
-// UserError for data that cannot be read.
+// UserError for data that cannot be read, and if the task's own code fails.
 std::optional<metrics::Evaluation> evaluate(Task& task, const EvaluatorOptions& options = {});
 
 // The same after binding the task to flat weights, which must outlive the binding. Empty `buffers` leave the

@@ -6,11 +6,24 @@
 
 #include "capstan/base/random.h"
 #include "capstan/base/time.h"
+#include "capstan/training/task_errors.h"
 
 namespace capstan::training {
 namespace {
 
 constexpr std::uint64_t kDomain = 0x64726f706f7574;  // separates this random stream from others
+
+// Returns the loss.
+float forward_and_backward(Task& task, std::size_t phase, const Batch& batch) {
+  try {
+    const auto loss = task.loss(phase, batch);
+    check_loss(loss);
+    loss.backward();
+    return loss.item<float>();
+  } catch (...) {
+    rethrow_from_task("loss()");
+  }
+}
 
 }  // namespace
 
@@ -24,11 +37,7 @@ StepResult compute_gradients(Task& task, std::size_t phase, models::GradientAren
   StepResult result;
   result.samples = batch.samples;
   arena.begin();
-  if (result.samples > 0) {
-    const auto loss = task.loss(phase, batch);
-    loss.backward();
-    result.loss = loss.item<float>();
-  }
+  if (result.samples > 0) result.loss = forward_and_backward(task, phase, batch);
   arena.finish();
   result.seconds = seconds(SteadyClock::now() - start);
   return result;

@@ -19,7 +19,7 @@ struct StepResult {
 void seed_step(std::uint64_t seed, WorkerId worker, Version version);
 
 // Forward and backward of one phase: leaves the gradient of its loss in the arena. An empty batch is a zero
-// gradient.
+// gradient. Throws UserError if the task's loss() fails or returns what backward() cannot be called on.
 StepResult compute_gradients(Task& task, std::size_t phase, models::GradientArena& arena, const Batch& batch);
 
 // Waits until the step has taken `times` as long.
