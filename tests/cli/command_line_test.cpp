@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #include "capstan/base/user_error.h"
+
 #include "support/temporary_folder.h"
 
 namespace capstan::cli {

@@ -21,7 +21,7 @@ TEST(Configuration, IsWholeInTheDryRun) {
     ASSERT_EQ(text.exit_code(), 0) << text.errors();
     ASSERT_EQ(json.exit_code(), 0) << json.errors();
     const auto kind = optimizer::parse_kind(optimizer);
-    std::set<std::string_view> foreign = {"task", "module-digest"};  // of other jobs
+    std::set<std::string_view> foreign = {"task", "program", "module-digest"};  // of other jobs
     optimizer::visit_options(
         [&](const optimizer::OptionInfo& option, const auto&) {
           if (!option.belongs_to(kind)) foreign.insert(option.name);

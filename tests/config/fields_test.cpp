@@ -38,6 +38,7 @@ const std::map<std::string, Example>& examples() {
   using enum OnResume;
   static const std::map<std::string, Example> kExamples = {
       {"task", {"char-lm", kMustMatch, {{"network", "gru"}}}},
+      {"program", {"own_model", kMustMatch}},
       {"loss", {"mse", kMustMatch, {{"network", "/models/net.pt"}}}},
       {"module-digest", {"0123456789abcdef", kMustMatch}},
       {"network", {"resnet18", kMustMatch}},
@@ -139,7 +140,8 @@ TEST(Fields, EachHasAnExampleHelpAndACommand) {
     EXPECT_TRUE(names.insert(field.name()).second);
     EXPECT_FALSE(field.setting.help.empty());
     EXPECT_NE(field.setting.group, "Options");
-    EXPECT_NE(field.commands, kNoCommand);
+    // Programs set their own name; it is no flag.
+    EXPECT_EQ(field.commands == kNoCommand, field.name() == "program");
     if (field.sets.empty())
       EXPECT_EQ(left.erase(std::string(field.name())), 1u);
     else
@@ -176,8 +178,8 @@ TEST(Fields, EachOfADefaultJobIsInItsFile) {
   const auto table = toml::parse(text);
   const auto& derived = *table["derived"].as_table();
   // Options of other optimizers than sgd, and of other tasks and networks, have no value.
-  const std::set<std::string> foreign = {"beta1",    "beta2",    "eps",  "alpha",
-                                         "lr-decay", "centered", "task", "module-digest"};
+  const std::set<std::string> foreign = {"beta1",    "beta2", "eps",     "alpha",        "lr-decay",
+                                         "centered", "task",  "program", "module-digest"};
   for (const auto& [name, example] : examples()) {
     const bool expected = example.rule != OnResume::kNotCompared && !foreign.contains(name);
     EXPECT_EQ(table.contains(name) + derived.contains(name), expected ? 1 : 0) << name;

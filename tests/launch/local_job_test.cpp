@@ -7,6 +7,7 @@
 #include <signal.h>
 
 #include "capstan/base/user_error.h"
+
 #include "support/processes.h"
 #include "support/temporary_folder.h"
 
@@ -28,6 +29,7 @@ class Job : public ::testing::Test {
  protected:
   LocalJob::Options options(std::uint32_t servers) const {
     LocalJob::Options o;
+    o.program = program("capstan");
     o.servers = servers;
     o.serve = {"--workers=2", "--servers=" + std::to_string(servers)};
     o.log_folder = folder_.path();

@@ -173,8 +173,12 @@ json run_wire(const WireOptions& options, const std::function<void(const std::st
   const LogFolder logs;
   const auto config_file = logs.path() / "config.toml";
   std::ofstream(config_file) << job_config.to_toml();
-  launch::LocalJob job(
-      {job_config.servers, {"--config=" + config_file.string()}, job_config.listen, {}, logs.path()});
+  launch::LocalJob job({launch::program("capstan"),
+                        job_config.servers,
+                        {"--config=" + config_file.string()},
+                        job_config.listen,
+                        {},
+                        logs.path()});
   client::LinkOptions link;
   link.servers = job.addresses();
   link.token = job.token();

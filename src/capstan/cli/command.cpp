@@ -8,10 +8,12 @@
 #include <filesystem>
 #include <string_view>
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
 #include "capstan/base/json.h"
+#include "capstan/base/spelling.h"
 #include "capstan/base/user_error.h"
 #include "capstan/config/given.h"
 
@@ -31,8 +33,8 @@ bool wants_json(const Arguments& arguments) {
   return config::assign({.name = {}, .value = &json}, text).empty() && json;
 }
 
-int fail(const Arguments& arguments, int code, const std::string& message) {
-  say("capstan: " + message);
+int fail(const std::string& program, const Arguments& arguments, int code, const std::string& message) {
+  say(program + ": " + message);
   if (wants_json(arguments)) {
     std::puts(json_line(Json{{"ok", false}, {"error", message}}).c_str());
   }
@@ -60,21 +62,21 @@ std::string value_of(const Arguments& arguments, const std::string& name) {
   return value;
 }
 
-int run_command(const Command& command, const Arguments& arguments) {
+int run_command(const Command& command, const Arguments& arguments, const std::string& program) {
   try {
     const int code = command.run(arguments);
     if (std::fflush(stdout) == 0) return code;
-    say(fmt::format("capstan: cannot write the result: {}", std::strerror(errno)));
+    say(fmt::format("{}: cannot write the result: {}", program, std::strerror(errno)));
     return code == kSuccess ? kFailed : code;
   } catch (const UserError& error) {
-    return fail(arguments, kWrongUsage, error.what());
+    return fail(program, arguments, kWrongUsage, error.what());
   } catch (const Failure& error) {
-    return fail(arguments, error.code(), error.what());
+    return fail(program, arguments, error.code(), error.what());
   } catch (const std::filesystem::filesystem_error& error) {
-    return fail(arguments, kWrongUsage,
+    return fail(program, arguments, kWrongUsage,
                 fmt::format("{}: {}", error.path1().string(), error.code().message()));
   } catch (const std::exception& error) {
-    return fail(arguments, kFailed, error.what());
+    return fail(program, arguments, kFailed, error.what());
   }
 }
 
@@ -87,8 +89,21 @@ int run_one_of(std::initializer_list<Command> commands, int argc, char** argv) {
   return kWrongUsage;
 }
 
-void end_at_once(bool json) {
-  say("capstan: interrupted");
+int unknown_command(const std::string& word, std::span<const std::string_view> names,
+                    const std::string& program) {
+  const auto near = nearest(word, names);
+  say(fmt::format("{0}: unknown command \"{1}\"{2} (see {0} --help)", program, word,
+                  near.empty() ? "" : fmt::format(", did you mean {}?", near)));
+  return kWrongUsage;
+}
+
+void open_standard_files() {
+  for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+    if (::fcntl(fd, F_GETFD) < 0) (void)::open("/dev/null", O_RDWR);
+}
+
+void end_at_once(bool json, const std::string& program) {
+  say(program + ": interrupted");
   if (json) std::puts(json_line(Json{{"ok", false}, {"error", "interrupted"}}).c_str());
   std::fflush(stdout);
   ::_exit(kInterrupted);

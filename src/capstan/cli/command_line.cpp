@@ -21,7 +21,7 @@ constexpr const char* kHelp = "-h,--help";
 // Help text, 80 columns wide, with the hint and the default of each value.
 class HelpFormatter final : public CLI::Formatter {
  public:
-  HelpFormatter() { column_width(28); }
+  explicit HelpFormatter(std::string program) : program_(std::move(program)) { column_width(28); }
   std::string make_help(const CLI::App* app, std::string program, CLI::AppFormatMode) const override {
     auto out = make_description(app);
     if (!out.ends_with("\n\n")) out += "\n";
@@ -34,7 +34,7 @@ class HelpFormatter final : public CLI::Formatter {
     return out;
   }
   std::string make_usage(const CLI::App* app, std::string) const override {
-    return fmt::format("Usage: capstan {} [FLAGS]\n", app->get_name());
+    return fmt::format("Usage: {} {} [FLAGS]\n", program_, app->get_name());
   }
   std::string make_option(const CLI::Option* option, bool) const override {
     auto out = "  " + make_option_name(option, false) + make_option_opts(option);
@@ -46,6 +46,9 @@ class HelpFormatter final : public CLI::Formatter {
     const bool has_value = option->get_items_expected_max() > 0 && !option->get_positional();
     return has_value ? " " + option->get_option_text() : "";
   }
+
+ private:
+  const std::string program_;
 };
 
 std::string hint_of(const Setting& setting) {
@@ -83,11 +86,12 @@ struct Parser {
   CLI::App app;
   std::vector<CLI::Option*> options;
 
-  Parser(const std::string& command, const std::string& description, const std::vector<Field>& flags)
+  Parser(const std::string& program, const std::string& command, const std::string& description,
+         const std::vector<Field>& flags)
       : app(description, command) {
     app.set_help_flag();
     app.allow_extras();
-    app.formatter(std::make_shared<HelpFormatter>());
+    app.formatter(std::make_shared<HelpFormatter>(program));
     for (const auto& flag : flags) options.push_back(add_to(app, flag.setting));
     app.add_flag(kHelp)->description("Print this help");
   }
@@ -108,20 +112,21 @@ std::string with_dashes(std::string word) {
   return word;
 }
 
-[[noreturn]] void fail_unknown(const std::string& command, const std::vector<Field>& flags,
+[[noreturn]] void fail_unknown(const std::string& help, const std::vector<Field>& flags,
                                const std::string& word) {
   const auto start = word.find_first_not_of('-');
   if (start == 0 || start == std::string::npos || word[start] == '=')
-    config::fail(fmt::format("unexpected argument \"{}\" (see capstan {} --help)", word, command));
+    config::fail(fmt::format("unexpected argument \"{}\" (see {})", word, help));
   const auto flag = word.substr(0, word.find('='));
   const auto near = config::suggestion(flags, flag.substr(start));
-  config::fail(fmt::format("unknown flag {}{} (see capstan {} --help)", flag,
-                           near.empty() ? "" : fmt::format(", did you mean --{}?", near), command));
+  config::fail(fmt::format("unknown flag {}{} (see {})", flag,
+                           near.empty() ? "" : fmt::format(", did you mean --{}?", near), help));
 }
 
-Typed read_arguments(const std::string& command, const std::string& description,
-                     const std::vector<Field>& flags, const Arguments& arguments, Arguments* unknown) {
-  Parser parser(command, description, flags);
+// `help` is the command that prints the help.
+Typed read_arguments(const std::string& help, const std::vector<Field>& flags, const Arguments& arguments,
+                     Arguments* unknown) {
+  Parser parser("", "", "", flags);
   Arguments words;
   for (const auto& word : arguments) words.push_back(with_dashes(word));
   // CLI11 would take the next word for the value.
@@ -150,14 +155,14 @@ Typed read_arguments(const std::string& command, const std::string& description,
   if (unknown)
     *unknown = rest;
   else if (!rest.empty())
-    fail_unknown(command, flags, rest.front());
+    fail_unknown(help, flags, rest.front());
   return out;
 }
 
 }  // namespace
 
-CommandLine::CommandLine(std::string command, std::string description)
-    : command_(std::move(command)), description_(std::move(description)) {}
+CommandLine::CommandLine(std::string command, std::string description, const job::Program& program)
+    : command_(std::move(command)), description_(std::move(description)), program_(program) {}
 
 Setting& CommandLine::flag(std::string_view name, config::Value value, std::string_view help,
                            config::Limits limits, std::string_view hint) {
@@ -179,18 +184,44 @@ Setting& CommandLine::positional(std::string_view name, config::Value value, std
 
 void CommandLine::add(config::JobConfig& job, config::Commands command) {
   job_ = &job;
+  if (program_.has_own_task()) take_defaults(job);
   for (auto& field : config::fields(job)) {
-    const bool is_flag = (field.commands & command) != 0 && !config::find(flags_, field.name());
+    const bool is_flag = (field.commands & command) != 0 && !config::find(flags_, field.name()) &&
+                         !(program_.has_own_task() && config::is_for_networks(field));
     if (command == config::kWork && field.is_shared()) {
       field.setting.group = "Job (set by the server; a different value is refused)";
       field.setting.shows_default = false;
     }
     (is_flag ? flags_ : only_in_files_).push_back(std::move(field));
   }
+  if (!program_.has_own_task()) return;
+  describe("dataset", "Name of the data, for the program's own task");
+  describe("data-dir", "Folder with data, for the program's own task");
+  describe("loader-threads",
+           "Threads per worker that prepare batches, if the task uses them (0: cores ÷ workers)");
+}
+
+void CommandLine::take_defaults(config::JobConfig& job) const {
+  job.program = job.network = program_.name;
+  job.dataset = "default";
+  auto fields = config::fields(job);
+  std::erase_if(fields, config::is_for_networks);
+  std::vector<Given> given;
+  for (const auto& [name, text] : program_.defaults) {
+    const auto* field = config::find(fields, name);
+    if (!field) {
+      const auto near = config::suggestion(fields, name);
+      config::fail(fmt::format("RunOptions::defaults: unknown flag {}{}", name,
+                               near.empty() ? "" : fmt::format(", did you mean {}?", near)));
+    }
+    given.push_back({field, text, "RunOptions::defaults"});
+  }
+  config::apply(fields, {given});
 }
 
 void CommandLine::describe(std::string_view name, std::string_view help) {
-  std::ranges::find(flags_, name, &Field::name)->setting.help = help;
+  const auto flag = std::ranges::find(flags_, name, &Field::name);
+  if (flag != flags_.end()) flag->setting.help = help;
 }
 
 std::vector<Field> CommandLine::flags(bool with_config) const {
@@ -204,7 +235,11 @@ std::vector<Field> CommandLine::flags(bool with_config) const {
 }
 
 std::string CommandLine::help() const {
-  return Parser(command_, description_, flags()).app.help();
+  return Parser(program_.name, command_, description_, flags()).app.help();
+}
+
+std::string CommandLine::help_command() const {
+  return fmt::format("{} {} --help", program_.name, command_);
 }
 
 bool CommandLine::parse(const Arguments& arguments, Arguments* unknown) {
@@ -213,7 +248,7 @@ bool CommandLine::parse(const Arguments& arguments, Arguments* unknown) {
     return false;
   }
   auto all = flags(!unknown);
-  const auto typed = read_arguments(command_, description_, all, arguments, unknown);
+  const auto typed = read_arguments(help_command(), all, arguments, unknown);
   // Last: a command's own flag takes precedence over a field of the job.
   all.insert(all.end(), only_in_files_.begin(), only_in_files_.end());
   const auto layers = read_layers(all, typed);
@@ -226,8 +261,8 @@ bool CommandLine::parse(const Arguments& arguments, Arguments* unknown) {
     for (const auto& g : layer) given.insert(g.field);
   for (const auto& field : all) {
     if (field.setting.required && !given.contains(&field))
-      config::fail(fmt::format("{}{} is required (see capstan {} --help)",
-                               field.setting.positional ? "" : "--", field.name(), command_));
+      config::fail(fmt::format("{}{} is required (see {})", field.setting.positional ? "" : "--",
+                               field.name(), help_command()));
     if (field.commands != config::kNoCommand && given.contains(&field)) job_->given.emplace(field.target());
   }
   return true;

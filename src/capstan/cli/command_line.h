@@ -7,6 +7,7 @@
 
 #include "capstan/cli/command.h"
 #include "capstan/config/given.h"
+#include "capstan/job/program.h"
 
 namespace capstan::cli {
 
@@ -15,8 +16,9 @@ namespace capstan::cli {
 // must outlive it.
 class CommandLine {
  public:
-  // `command` is the text after `capstan` in the usage line.
-  CommandLine(std::string command, std::string description);
+  // `command` is the text after the program's name in the usage line. `program` must outlive this object.
+  CommandLine(std::string command, std::string description,
+              const job::Program& program = job::capstan_program());
 
   // Adds a flag of the command's own; it hides a field of the job with the same name.
   config::Setting& flag(std::string_view name, config::Value value, std::string_view help,
@@ -26,7 +28,8 @@ class CommandLine {
   // The heading of the flags that follow, in the help.
   void group(std::string_view heading) { group_ = heading; }
   // Adds the fields of a job that `command` has as flags. Configuration files may also set the other fields,
-  // so that a command can read the file of a whole job.
+  // so that a command can read the file of a whole job. A program with a task of its own has no flags for
+  // networks, and its own defaults.
   void add(config::JobConfig& job, config::Commands command);
   // Replaces the help text of a field.
   void describe(std::string_view name, std::string_view help);
@@ -49,7 +52,11 @@ class CommandLine {
   std::vector<std::vector<config::Given>> read_layers(const std::vector<config::Field>& all,
                                                       const Typed& typed) const;
 
+  std::string help_command() const;
+  void take_defaults(config::JobConfig& job) const;
+
   const std::string command_, description_;
+  const job::Program& program_;
   std::string_view group_ = "Options";
   std::vector<config::Field> flags_, only_in_files_;
   config::JobConfig* job_ = nullptr;

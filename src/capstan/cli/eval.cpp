@@ -26,14 +26,20 @@ struct EvalOptions {
 };
 
 // Flags override the configuration that train has written to the run folder. False for --help.
-bool parse(EvalOptions& options, const Arguments& arguments, const fs::path& written) {
-  CommandLine line("eval",
-                   "Watches the checkpoints of a run and evaluates each on the test set, until the\n"
-                   "run is finished. Writes evaluations.jsonl into the run folder, and maintains the\n"
-                   "link checkpoints/best. Network and dataset are those of the run.\n\n"
-                   "  capstan eval --train-dir runs/NAME\n"
-                   "  capstan eval --train-dir runs/NAME --once        existing checkpoints only\n"
-                   "  capstan eval --model-dir DIR --network lenet --dataset mnist --eval-freq 50\n");
+bool parse(EvalOptions& options, const Arguments& arguments, const job::Program& program,
+           const fs::path& written) {
+  CommandLine line(
+      "eval",
+      fmt::format("Watches the checkpoints of a run and evaluates each on the test set, until the\n"
+                  "run is finished. Writes evaluations.jsonl into the run folder, and maintains the\n"
+                  "link checkpoints/best. {1} and dataset are those of the run.\n\n"
+                  "  {0} eval --train-dir runs/NAME\n"
+                  "  {0} eval --train-dir runs/NAME --once        existing checkpoints only\n{2}",
+                  program.name, program.has_own_task() ? "Seed" : "Network",
+                  program.has_own_task()
+                      ? ""
+                      : "  capstan eval --model-dir DIR --network lenet --dataset mnist --eval-freq 50\n"),
+      program);
   line.add(options.job, config::kEval);
   auto& train_dir = line.flag("train-dir", &options.job.train_dir, "The run's folder");
   train_dir.required = true;
@@ -52,12 +58,12 @@ bool parse(EvalOptions& options, const Arguments& arguments, const fs::path& wri
 
 }  // namespace
 
-int run_eval(const Arguments& arguments) {
+int run_eval(const Arguments& arguments, const job::Program& program) {
   EvalOptions options;
-  if (!parse(options, arguments, {})) return kSuccess;
+  if (!parse(options, arguments, program, {})) return kSuccess;
   const auto written = job::configuration_of(options.job.train_dir);
   options = {};
-  (void)parse(options, arguments, written);
+  (void)parse(options, arguments, program, written);
   job::check_device(options.job.device);
   const auto& run = options.job.train_dir;
   if (!fs::is_directory(run)) throw UserError(fmt::format("--train-dir {}: no such folder", run.string()));
@@ -66,7 +72,7 @@ int run_eval(const Arguments& arguments) {
   Interrupts interrupts;
   TerminalProgress events({});
   training::configure_torch(static_cast<int>(options.job.worker_threads()));
-  const auto task = job::make_test_task(options.job);
+  const auto task = job::make_test_task(options.job, program);
   job::CheckpointEvaluator evaluator(
       {run, options.job.network, task.layout, task.buffer_layout, task.task->metrics(), options.eval_freq,
        options.poll_interval, options.once},
@@ -74,7 +80,7 @@ int run_eval(const Arguments& arguments) {
         return *training::evaluate(*task.task, task.layout, weights, buffers,
                                    {options.job.threads_per_loader(), options.batch});
       },
-      {events, interrupts});
+      {.events = events, .stop = interrupts, .program = program});
   evaluator.run();
   fmt::print("{}", options.json ? json_line(evaluator.json()) + "\n" : evaluator.text());
   return evaluator.exit_code();

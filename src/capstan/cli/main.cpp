@@ -4,11 +4,9 @@
 #include <cerrno>
 #include <cstring>
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include "capstan/base/spelling.h"
 #include "capstan/cli/commands.h"
 #include "capstan/cli/signals.h"
 #include "capstan/launch/child.h"
@@ -43,7 +41,7 @@ constexpr Entry kCommands[] = {
 };
 
 int become(const std::string& name, char** argv) {
-  if (name == "capstan-torch") launch::prepare_compute_environment();
+  if (name == "capstan-torch") (void)launch::prepare_compute_environment();
   keep_hangup_ignored();
   const auto program = launch::program(name);
   ::execv(program.c_str(), argv);
@@ -66,21 +64,6 @@ int print_help(const Arguments&) {
   return kSuccess;
 }
 
-int unknown_command(const std::string& word) {
-  std::vector<std::string_view> names;
-  for (const auto& command : kCommands) names.emplace_back(command.name);
-  const auto near = nearest(word, names);
-  say(fmt::format("capstan: unknown command \"{}\"{} (see capstan --help)", word,
-                  near.empty() ? "" : fmt::format(", did you mean {}?", near)));
-  return kWrongUsage;
-}
-
-// A file must not take the number of a closed standard stream: messages would be written into it.
-void open_standard_files() {
-  for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
-    if (::fcntl(fd, F_GETFD) < 0) (void)::open("/dev/null", O_RDWR);
-}
-
 int run(int argc, char** argv) {
   const std::string word = argc > 1 ? argv[1] : "";
   if (word == "--version") return run_command({"version", print_version}, {});
@@ -89,12 +72,14 @@ int run(int argc, char** argv) {
     (void)print_help({});
     return kWrongUsage;
   }
+  std::vector<std::string_view> names;
   for (const auto& command : kCommands) {
+    names.emplace_back(command.name);
     if (word != command.name) continue;
     if (command.program) return become(command.program, argv);
-    return run_command({command.name, run_serve}, Arguments(argv + 2, argv + argc));
+    return run_command(of(job::capstan_program(), command.name, run_serve), Arguments(argv + 2, argv + argc));
   }
-  return unknown_command(word);
+  return unknown_command(word, names, "capstan");
 }
 
 }  // namespace

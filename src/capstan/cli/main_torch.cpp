@@ -4,9 +4,10 @@
 
 int main(int argc, char** argv) {
   using namespace capstan::cli;
-  return run_one_of({{"train", run_train},
-                     {"work", run_work},
-                     {"eval", run_eval},
+  const auto& program = capstan::job::capstan_program();
+  return run_one_of({of(program, "train", run_train),
+                     of(program, "work", run_work),
+                     of(program, "eval", run_eval),
                      {"describe", run_describe}},  // for doctor
                     argc, argv);
 }

@@ -24,7 +24,7 @@ std::shared_ptr<spdlog::logger> make_log(bool verbose) {
 
 }  // namespace
 
-int run_serve(const Arguments& arguments) {
+int run_serve(const Arguments& arguments, const job::Program& program) {
   if (value_of(arguments, "strategy") == "help") {
     fmt::print("{}", strategy::strategies_text());
     return kSuccess;
@@ -34,16 +34,19 @@ int run_serve(const Arguments& arguments) {
   bool json = false, verbose = false;
   CommandLine line(
       "serve",
-      "Runs one parameter server: it holds a shard of the weights, receives gradients\n"
-      "and returns updated weights. Prints \"listening on HOST:PORT\" when workers can join (on standard\n"
-      "output; with --json on standard error), and ends when all workers have left.\n\n"
-      "  capstan serve --listen 0.0.0.0:7000 --workers 4 --token-file job.token\n"
-      "  capstan work --server host1:7000 --token-file job.token         (four times)\n\n"
-      "With several servers, the first is the leader; workers list its address first\n"
-      "(all need the token, as above):\n\n"
-      "  capstan serve --listen 0.0.0.0:7000 --workers 4 --servers 2\n"
-      "  capstan serve --listen 0.0.0.0:7001 --leader host1:7000\n"
-      "  capstan work --server host1:7000,host2:7001\n");
+      fmt::format("Runs one parameter server: it holds a shard of the weights, receives gradients\n"
+                  "and returns updated weights. Prints \"listening on HOST:PORT\" when workers can join (on "
+                  "standard\n"
+                  "output; with --json on standard error), and ends when all workers have left.\n\n"
+                  "  {0} serve --listen 0.0.0.0:7000 --workers 4 --token-file job.token\n"
+                  "  {0} work --server host1:7000 --token-file job.token         (four times)\n\n"
+                  "With several servers, the first is the leader; workers list its address first\n"
+                  "(all need the token, as above):\n\n"
+                  "  {0} serve --listen 0.0.0.0:7000 --workers 4 --servers 2\n"
+                  "  {0} serve --listen 0.0.0.0:7001 --leader host1:7000\n"
+                  "  {0} work --server host1:7000,host2:7001\n",
+                  program.name),
+      program);
   line.group("Connection");
   line.flag("leader", &options.leader, "HOST:PORT of the leader; this server is a follower");
   line.add(config, config::kServe);
@@ -59,23 +62,24 @@ int run_serve(const Arguments& arguments) {
   line.flag("verbose", &verbose, "Log members that join and leave").also = "-v";
   if (!line.parse(arguments)) return kSuccess;
   if (!config.has_servers())
-    throw UserError(
-        fmt::format("strategy {0} has no server: use capstan train --strategy {0}", config.strategy));
+    throw UserError(fmt::format("strategy {0} has no server: use {1} train --strategy {0}", config.strategy,
+                                program.name));
 
   Interrupts interrupts;
   options.log = make_log(verbose);
   options.token = cluster::find_token(config.token_file);
-  options.end_at_once = [&] { end_at_once(json); };
+  options.end_at_once = [&] { end_at_once(json, program.name); };
   std::vector<std::string> complaints;
   if (auto resumed = job::find_resume(config, complaints)) options.resume = std::move(resumed->from);
   for (const auto& complaint : complaints) options.log->warn(complaint);
 
   TerminalProgress events({});
-  const auto result = job::serve(options, {events, interrupts}, [&](const std::string& address) {
-    if (json) return say("listening on " + address);
-    fmt::print("listening on {}\n", address);
-    std::fflush(stdout);
-  });
+  const auto result = job::serve(options, {.events = events, .stop = interrupts, .program = program},
+                                 [&](const std::string& address) {
+                                   if (json) return say("listening on " + address);
+                                   fmt::print("listening on {}\n", address);
+                                   std::fflush(stdout);
+                                 });
   if (!result.leads) return result.interrupted ? kInterrupted : kSuccess;
   if (json)
     fmt::print("{}\n", result.json());

@@ -2,35 +2,16 @@
 
 #include <signal.h>
 #include <sys/signalfd.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "capstan/base/check.h"
+#include "capstan/cli/hangup.h"
 #include "capstan/launch/child.h"
 
 namespace capstan::cli {
-namespace {
-
-bool hangup_was_ignored = false;
-
-// By system call and without instrumentation: this runs before any library is initialized, sanitizers
-// included.
-__attribute__((no_sanitize_address, no_sanitize_thread, no_sanitize_undefined)) void note_hangup() {
-  struct {
-    void (*handler)(int);
-    unsigned long flags;
-    void (*restorer)();
-    unsigned long mask;
-  } now{};
-  ::syscall(SYS_rt_sigaction, SIGHUP, nullptr, &now, sizeof now.mask);
-  hangup_was_ignored = now.handler == SIG_IGN;
-}
-__attribute__((section(".preinit_array"), used)) void (*const kNoteHangup)() = note_hangup;
-
-}  // namespace
 
 void keep_hangup_ignored() {
-  if (hangup_was_ignored) ::signal(SIGHUP, SIG_IGN);
+  if (hangup_was_ignored()) ::signal(SIGHUP, SIG_IGN);
 }
 
 Interrupts::Interrupts() {
@@ -41,7 +22,7 @@ Interrupts::Interrupts() {
   for (const int number : {SIGINT, SIGHUP, SIGTERM, launch::kStopSignal}) {
     struct sigaction now {};
     ::sigaction(number, nullptr, &now);
-    if (number == SIGHUP ? !hangup_was_ignored : now.sa_handler != SIG_IGN) ::sigaddset(&set, number);
+    if (number == SIGHUP ? !hangup_was_ignored() : now.sa_handler != SIG_IGN) ::sigaddset(&set, number);
   }
   ::sigprocmask(SIG_BLOCK, &set, nullptr);
   fd_.reset(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));

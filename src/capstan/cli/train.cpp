@@ -12,7 +12,6 @@
 #include "capstan/job/ranks.h"
 #include "capstan/job/resume.h"
 #include "capstan/job/work.h"
-#include "capstan/launch/child.h"
 #include "capstan/strategy/listing.h"
 #include "capstan/training/threads.h"
 
@@ -28,13 +27,13 @@ struct TrainFlags {
 };
 
 // Every rank but 0 is a worker.
-int work(const TrainFlags& flags) {
+int work(const TrainFlags& flags, const job::Program& program) {
   job::WorkOptions options;
   options.config = flags.config;
   options.servers = {flags.ranks.master()};
   options.rank = flags.ranks.worker();
   options.connect_timeout = flags.config.join_timeout;
-  return run_worker(std::move(options), flags.json);
+  return run_worker(std::move(options), flags.json, program);
 }
 
 void add_own_flags(CommandLine& line, TrainFlags& flags) {
@@ -53,17 +52,25 @@ void add_own_flags(CommandLine& line, TrainFlags& flags) {
   line.flag("master-port", &flags.ranks.master_port, "Port of rank 0", config::WholeRange{1, 65535});
 }
 
+std::string description(const job::Program& program) {
+  std::string out =
+      "Trains a network with a parameter server on this machine: starts servers and\n"
+      "workers, shows progress, evaluates each epoch, and writes a run folder.\n\n";
+  const auto example = [&](const std::string& arguments, const std::string& meaning) {
+    out += fmt::format("  {:<36}{}\n", program.name + " train" + arguments, meaning);
+  };
+  example("", program.has_own_task() ? "1 server, 2 workers" : "LeNet on digits: 1 server, 2 workers");
+  if (!program.has_own_task()) example(" --dataset mnist --data-dir mnist --epochs 3 --strategy async", "");
+  example(" --strategy single", "the same without a server");
+  example(" --resume RUN", "resumes with the run's configuration");
+  example(" --rank R --world-size N --master-addr HOST --master-port PORT", "");
+  return out + fmt::format("{:<38}one process of a job on several hosts\n", "");
+}
+
 // Flags override the configuration of a resumed run, if there is one. False for --help.
-bool parse(TrainFlags& flags, const Arguments& arguments, const std::filesystem::path& resumed) {
-  CommandLine line("train",
-                   "Trains a network with a parameter server on this machine: starts servers and\n"
-                   "workers, shows progress, evaluates each epoch, and writes a run folder.\n\n"
-                   "  capstan train                       LeNet on digits: 1 server, 2 workers\n"
-                   "  capstan train --dataset mnist --data-dir mnist --epochs 3 --strategy async\n"
-                   "  capstan train --strategy single     the same without a server\n"
-                   "  capstan train --resume RUN          resumes with the run's configuration\n"
-                   "  capstan train --rank R --world-size N --master-addr HOST --master-port PORT\n"
-                   "                                      one process of a job on several hosts\n");
+bool parse(TrainFlags& flags, const Arguments& arguments, const job::Program& program,
+           const std::filesystem::path& resumed) {
+  CommandLine line("train", description(program), program);
   line.add(flags.config, config::kTrain);
   line.describe("token-file",
                 "File (mode 0600) with the job's token (default: a new token; with --rank: $CAPSTAN_TOKEN)");
@@ -83,40 +90,41 @@ std::filesystem::path resumed_run(const config::JobConfig& config) {
 }
 
 // Reads the flags and the configuration of the resumed run.
-bool parse(TrainFlags& flags, const Arguments& arguments) {
-  if (!parse(flags, arguments, std::filesystem::path())) return false;
+bool parse(TrainFlags& flags, const Arguments& arguments, const job::Program& program) {
+  if (!parse(flags, arguments, program, std::filesystem::path())) return false;
   const auto run = resumed_run(flags.config);
   if (run.empty()) return true;
   const bool is_auto = flags.config.resume == "auto", is_found = is_auto && flags.config.train_dir.empty();
   const bool is_complete = is_auto || !value_of(arguments, "config").empty();  // without the run's file
   flags = TrainFlags();
-  (void)parse(flags, arguments, is_complete ? job::configuration_of(run) : job::configuration_to_resume(run));
+  (void)parse(flags, arguments, program,
+              is_complete ? job::configuration_of(run) : job::configuration_to_resume(run));
   if (is_found) flags.config.resume = run.string();
   return true;
 }
 
-int report(const job::TrainResult& result, const TrainFlags& flags) {
+int report(const job::TrainResult& result, const TrainFlags& flags, const job::Program& program) {
   fmt::print("{}", flags.json ? result.json() + "\n" : result.summary());
   if (result.interrupted)
     say(result.checkpoint == result.reached.steps && result.reached.steps > 0
-            ? fmt::format("interrupted; to resume: {}",
-                          job::resume_command(launch::program("capstan"), result.run_dir, flags.ranks,
-                                              flags.config.token_file))
+            ? fmt::format(
+                  "interrupted; to resume: {}",
+                  job::resume_command(program.path, result.run_dir, flags.ranks, flags.config.token_file))
             : "interrupted; the current weights are saved");
-  if (!result.problem.empty()) say("capstan: " + result.problem);
+  if (!result.problem.empty()) say(program.name + ": " + result.problem);
   if (result.interrupted) return kInterrupted;
   return result.problem.empty() ? kSuccess : kFailed;
 }
 
 }  // namespace
 
-int run_train(const Arguments& arguments) {
+int run_train(const Arguments& arguments, const job::Program& program) {
   if (value_of(arguments, "strategy") == "help") {
     fmt::print("{}", strategy::strategies_text());
     return kSuccess;
   }
   TrainFlags flags;
-  if (!parse(flags, arguments)) return kSuccess;
+  if (!parse(flags, arguments, program)) return kSuccess;
   auto& config = flags.config;
   flags.ranks.apply_to(config);
   if (config.has_servers()) config.optimizer.prefer(config.strategy_spec());
@@ -125,7 +133,7 @@ int run_train(const Arguments& arguments) {
   job::check_device(config.device);
 
   const bool by_hand = flags.ranks.rank.has_value();
-  if (flags.ranks.is_worker() && !flags.dry_run) return work(flags);
+  if (flags.ranks.is_worker() && !flags.dry_run) return work(flags, program);
   const auto token = (by_hand && !flags.dry_run) || !config.token_file.empty()
                          ? cluster::find_token(config.token_file)
                          : cluster::Token::generate();
@@ -133,7 +141,7 @@ int run_train(const Arguments& arguments) {
   Interrupts interrupts;
   const auto style = TerminalProgress::style_of_errors();
   TerminalProgress events(style);
-  const job::Environment environment{events, interrupts};
+  const job::Environment environment{.events = events, .stop = interrupts, .program = program};
   auto prepared = job::prepare(config, environment);
   if (flags.dry_run) {
     const auto shown = job::dry_run(prepared);
@@ -149,7 +157,7 @@ int run_train(const Arguments& arguments) {
       token, !by_hand, {config.evaluator, progress_interval(config.log_interval, style)}};
   const auto result = job::train(std::move(prepared), options, environment);
   events.finish();
-  return report(result, flags);
+  return report(result, flags, program);
 }
 
 }  // namespace capstan::cli

@@ -13,14 +13,14 @@
 
 namespace capstan::cli {
 
-int run_worker(job::WorkOptions options, bool json) {
+int run_worker(job::WorkOptions options, bool json, const job::Program& program) {
   job::check_device(options.config.device);
   Interrupts interrupts;
   TerminalProgress events({});
   options.token = cluster::find_token(options.config.token_file);
-  options.end_at_once = [=] { end_at_once(json); };
+  options.end_at_once = [json, &program] { end_at_once(json, program.name); };
   training::configure_torch(static_cast<int>(options.config.worker_threads()));
-  const auto result = job::work(options, {events, interrupts});
+  const auto result = job::work(options, {.events = events, .stop = interrupts, .program = program});
   if (json)
     fmt::print("{}\n", result.json());
   else
@@ -28,17 +28,20 @@ int run_worker(job::WorkOptions options, bool json) {
   return result.interrupted ? kInterrupted : kSuccess;
 }
 
-int run_work(const Arguments& arguments) {
+int run_work(const Arguments& arguments, const job::Program& program) {
   job::WorkOptions options;
   auto& config = options.config;
   std::string servers;
   bool json = false;
-  CommandLine line("work",
-                   "Runs one worker: it computes gradients on its part of the data and pushes them\n"
-                   "to the servers of a job.\n\n"
-                   "  capstan work --server host1:7000 --token-file job.token\n\n"
-                   "The server provides the job's configuration; a worker whose flags contradict it\n"
-                   "is refused.\n");
+  CommandLine line(
+      "work",
+      fmt::format("Runs one worker: it computes gradients on its part of the data and pushes them\n"
+                  "to the servers of a job.\n\n"
+                  "  {} work --server host1:7000 --token-file job.token\n\n"
+                  "The server provides the job's configuration; a worker whose flags contradict it\n"
+                  "is refused.\n",
+                  program.name),
+      program);
   line.group("Connection");
   line.flag("server", &servers,
             "HOST:PORT of the job's server; for several servers a list, the leader first: A:1,B:2")
@@ -50,8 +53,9 @@ int run_work(const Arguments& arguments) {
   line.flag("resume", &config.resume, "").hidden = true;  // the servers have the weights
   line.add(config, config::kWork);
   line.describe("threads", "Compute threads (0: all cores; with --workers, cores ÷ workers)");
-  line.describe("loader-threads",
-                "Threads that decode and augment images (0: all cores; with --workers, cores ÷ workers)");
+  if (!program.has_own_task())
+    line.describe("loader-threads",
+                  "Threads that decode and augment images (0: all cores; with --workers, cores ÷ workers)");
   line.group("Options");
   line.flag("save", &options.save, "File for this worker's final weights (.safetensors or .pt)");
   line.flag("slow-down", &options.slow_down,
@@ -67,7 +71,7 @@ int run_work(const Arguments& arguments) {
     if (config.loader_threads == 0) config.loader_threads = usable_cores();
   }
   options.servers = client::split_addresses(servers);
-  return run_worker(std::move(options), json);
+  return run_worker(std::move(options), json, program);
 }
 
 }  // namespace capstan::cli

@@ -1,5 +1,7 @@
 #include "capstan/config/fields.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "capstan/base/user_error.h"
@@ -26,6 +28,12 @@ std::vector<Field> model_fields(JobConfig& c) {
                            "gan (generates images)",
                    .group = kModel},
        .commands = kLoads,
+       .on_resume = kMustMatch,
+       .derived = true},
+      {.setting = {.name = "program",
+                   .value = &c.program,
+                   .help = "Program whose own task is trained",
+                   .group = kModel},
        .on_resume = kMustMatch,
        .derived = true},
       {.setting = {.name = "network",
@@ -363,7 +371,8 @@ std::vector<Field> run_fields(JobConfig& c) {
        .commands = kManages},
       {.setting = {.name = "evaluator",
                    .value = &c.evaluator,
-                   .help = "Run capstan eval beside the job: it evaluates each checkpoint and links the best",
+                   .help =
+                       "Run the command eval beside the job: it evaluates each checkpoint and links the best",
                    .group = kCheckpoints},
        .commands = kTrain,
        .on_resume = kMayDiffer,
@@ -393,6 +402,12 @@ std::vector<Field> fields(JobConfig& config) {
     all.insert(all.end(), std::make_move_iterator(list.begin()), std::make_move_iterator(list.end()));
   }
   return all;
+}
+
+bool is_for_networks(const Field& field) {
+  constexpr std::string_view kNames[] = {"task",    "program",   "network", "image-size",
+                                         "augment", "normalize", "strict",  "num-classes"};
+  return std::ranges::find(kNames, field.name()) != std::end(kNames);
 }
 
 bool is_unset(const Field& field) {

@@ -60,6 +60,9 @@ struct Field {
 // The table, bound to the members of `config`, which must outlive it. Defaults are those of JobConfig.
 std::vector<Field> fields(JobConfig& config);
 
+// True for a field that only the networks and tasks of Capstan have, not the task of another program.
+bool is_for_networks(const Field& field);
+
 // True for a derived field that was not given.
 bool is_unset(const Field& field);
 

@@ -50,6 +50,7 @@ inline constexpr std::uint32_t kLeastSide = 8, kMostSide = 1024;  // of images
 // rules.
 struct JobConfig {
   std::string task;               // tasks.h; empty: `network` classifies the samples of `dataset`
+  std::string program;            // whose own task is trained; empty: Capstan's tasks
   std::string network = "lenet";  // of the zoo, or the file of a TorchScript module
   std::string loss = "auto";
   std::string module_digest;  // of that file, job/module_file.h; empty for a network of the zoo

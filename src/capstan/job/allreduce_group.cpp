@@ -21,12 +21,12 @@ training::GroupMember part_of(training::AllreduceGroup& group, const config::Job
           config.slow_down(rank)};
 }
 
-std::vector<launch::ProcessGroup::Member> followers(const PreparedJob& job, const std::string& address,
+std::vector<launch::ProcessGroup::Member> followers(const std::string& program, const PreparedJob& job,
+                                                    const std::string& address,
                                                     const std::filesystem::path& run) {
   std::vector<launch::ProcessGroup::Member> members;
   for (std::uint32_t rank = 1; rank < job.config.workers; ++rank) {
-    std::vector<std::string> arguments = {launch::program("capstan-torch"), "train",
-                                          "--config=" + (run / kConfiguration).string(),
+    std::vector<std::string> arguments = {program, "train", "--config=" + (run / kConfiguration).string(),
                                           "--group-address=" + address, fmt::format("--group-rank={}", rank)};
     if (job.resume) arguments.push_back("--resume=" + job.resume->folder.string());
     members.push_back({arguments, run / fmt::format("worker-{}.log", rank)});
@@ -35,9 +35,9 @@ std::vector<launch::ProcessGroup::Member> followers(const PreparedJob& job, cons
 }
 
 // Throws if a process is lost or reports wrong input.
-void check(const std::optional<launch::ProcessGroup::Lost>& lost) {
+void check(const std::optional<launch::ProcessGroup::Lost>& lost, const Program& program) {
   if (!lost) return;
-  const auto words = without_prefix(lost->last_log_line);
+  const auto words = without_prefix(lost->last_log_line, program.name);
   if (lost->exit.code == kWrongUsage) throw UserError(words);
   auto how = lost->was_stopped ? "it was stopped" : lost->exit.text();
   if (lost->exit.signal == 0 && !words.empty()) how += ", last log line: " + words;
@@ -55,14 +55,14 @@ TrainResult train_allreduce(PreparedJob& job, Environment environment, RunRecord
   launch::ProcessGroup
       processes;  // destroyed before the group, whose destructor waits for pending operations
   const auto poll = [&] {
-    check(processes.find_lost());
+    check(processes.find_lost(), environment.program);
     const auto requests = environment.stop.requests();
     if (requests > 0 && !all_joined) throw Failure(kInterrupted, "interrupted before all workers had joined");
     if (requests > 1)
       throw Failure(kInterrupted, "interrupted; the workers did not end their step and were killed");
   };
   group = training::AllreduceGroup::open(host + ":0", job.config.workers, poll);
-  processes.start(followers(job, group->address(), record.path()));
+  processes.start(followers(environment.program.trainer, job, group->address(), record.path()));
   try {
     group->rendezvous();
     all_joined = true;
@@ -71,7 +71,8 @@ TrainResult train_allreduce(PreparedJob& job, Environment environment, RunRecord
     processes.wait(SteadyClock::now() + kExitTimeout);
     return result;
   } catch (const Failure& failure) {
-    if (failure.code() == kLost) check(processes.await_lost(SteadyClock::now() + kCauseTimeout));
+    if (failure.code() == kLost)
+      check(processes.await_lost(SteadyClock::now() + kCauseTimeout), environment.program);
     throw;
   }
 }

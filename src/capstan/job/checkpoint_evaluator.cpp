@@ -128,7 +128,8 @@ std::optional<CheckpointEvaluation> CheckpointEvaluator::find_best() const {
 void CheckpointEvaluator::run() {
   watch();
   interrupted_ = environment_.stop.requests() > 0;
-  if (unreadable_ > 0) environment_.events.message("capstan: " + problem());
+  if (unreadable_ > 0)
+    environment_.events.message(fmt::format("{}: {}", environment_.program.name, problem()));
 }
 
 void CheckpointEvaluator::watch() {
@@ -175,7 +176,7 @@ bool CheckpointEvaluator::evaluate_new() {
       std::error_code ignored;
       if (!fs::exists(entry.folder / checkpoint::kManifestFile, ignored)) continue;
       ++unreadable_;
-      environment_.events.message(fmt::format("capstan: {}", error.what()));
+      environment_.events.message(fmt::format("{}: {}", environment_.program.name, error.what()));
     }
   }
   return any;

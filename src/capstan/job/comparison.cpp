@@ -200,7 +200,7 @@ std::vector<std::string> split_strategies(const std::string& text) {
 
 RunTraining training_process(StopToken& stop) {
   return [&stop](const std::vector<std::string>& flags, bool quiet) {
-    const std::vector<std::string> program = {launch::program("capstan-torch"), "train", "--json"};
+    const std::vector<std::string> program = {capstan_program().trainer, "train", "--json"};
     launch::Child child({with(program, flags), {}, quiet ? "/dev/null" : "", true});
     int passed_on = 0;
     std::optional<TimePoint> deadline;

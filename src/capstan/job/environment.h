@@ -4,6 +4,7 @@
 
 #include "capstan/base/time.h"
 #include "capstan/job/events.h"
+#include "capstan/job/program.h"
 
 namespace capstan::job {
 
@@ -25,6 +26,7 @@ struct Environment {
   Events& events;
   StopToken& stop;
   Now now = SteadyClock::now;
+  const Program& program = capstan_program();
 };
 
 }  // namespace capstan::job

@@ -21,7 +21,7 @@ EvaluatorProcess::EvaluatorProcess(bool requested, const std::filesystem::path& 
   std::error_code ignored;
   std::filesystem::remove(log_, ignored);
   child_.emplace(launch::Child::Options{
-      {launch::program("capstan-torch"), "eval", "--train-dir=" + run.string()}, {}, log_, false});
+      {environment.program.trainer, "eval", "--train-dir=" + run.string()}, {}, log_, false});
 }
 
 void EvaluatorProcess::report_log() {
@@ -43,8 +43,9 @@ void EvaluatorProcess::finish() {
     exit = child_->wait(SteadyClock::now() + kExitTimeout);
     report_log();
     return environment_.events.message(
-        "the evaluator was stopped: the run could not be marked as finished; evaluate the rest with "
-        "capstan eval --once");
+        fmt::format("the evaluator was stopped: the run could not be marked as finished; evaluate the rest "
+                    "with {} eval --once",
+                    environment_.program.name));
   }
   while (!exit && environment_.stop.requests() == asked) {
     exit = child_->wait(SteadyClock::now() + kPollInterval);

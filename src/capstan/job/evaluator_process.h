@@ -8,7 +8,7 @@
 
 namespace capstan::job {
 
-// `capstan eval` beside a job, if requested. Not thread-safe.
+// The command eval beside a job, if requested. Not thread-safe.
 class EvaluatorProcess {
  public:
   EvaluatorProcess(bool requested, const std::filesystem::path& run, Environment environment);

@@ -28,7 +28,7 @@ void Ranks::apply_to(config::JobConfig& config) const {
     throw UserError(fmt::format("--rank {} is outside --world-size {}: ranks are 0 to {}", *rank, world_size,
                                 world_size - 1));
   if (config.servers != 1)
-    throw UserError("--rank supports one server: for more, use capstan serve and capstan work");
+    throw UserError("--rank supports one server: for more, use the commands serve and work");
   if (!config.has_servers())
     throw UserError(fmt::format("--rank needs a server, and strategy {} has none: omit --rank or --strategy",
                                 config.strategy));

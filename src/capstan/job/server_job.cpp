@@ -37,9 +37,10 @@ std::vector<std::string> serve_arguments(const PreparedJob& job, const std::file
   return arguments;
 }
 
-std::vector<std::string> work_arguments(const PreparedJob& job, const std::filesystem::path& run,
-                                        const std::string& servers, std::uint32_t rank) {
-  std::vector<std::string> arguments = {launch::program("capstan-torch"),
+std::vector<std::string> work_arguments(const std::string& program, const PreparedJob& job,
+                                        const std::filesystem::path& run, const std::string& servers,
+                                        std::uint32_t rank) {
+  std::vector<std::string> arguments = {program,
                                         "work",
                                         configuration(run),
                                         "--transport=" + job.config.transport,
@@ -76,14 +77,15 @@ TrainResult train_with_servers(PreparedJob& job, Environment environment, RunRec
     if (environment.stop.requests() > 0)
       throw Failure(kInterrupted, "interrupted before the servers had started");
   };
-  launch::LocalJob processes({config.servers, serve_arguments(job, record.path()), config.listen, token,
-                              record.path(), give_up_when_asked});
+  launch::LocalJob processes({environment.program.path, config.servers, serve_arguments(job, record.path()),
+                              config.listen, token, record.path(), give_up_when_asked});
   auto observer = observe(processes, config.transport);
   if (!starts_workers)
     environment.events.message(fmt::format("listening on {}: waiting for {}", processes.addresses()[0],
                                            counted(config.workers, "worker")));
   for (std::uint32_t rank = 0; starts_workers && rank < config.workers; ++rank)
-    processes.start_worker(work_arguments(job, record.path(), processes.address_list(), rank));
+    processes.start_worker(
+        work_arguments(environment.program.trainer, job, record.path(), processes.address_list(), rank));
   EvaluatorProcess evaluator(options.evaluator, record.path(), environment);
   const auto resume = job.resume ? std::optional(job.resume->manifest) : std::nullopt;
   return Supervisor({config, job.budget, job.task.layout, job.task.buffer_layout, job.task.task->metrics(),

@@ -12,7 +12,7 @@
 namespace capstan::job {
 
 struct RunOptions {
-  bool evaluator = false;        // `capstan eval` runs beside the job
+  bool evaluator = false;        // the command eval runs beside the job
   double progress_interval = 2;  // seconds
 };
 

@@ -91,7 +91,7 @@ void Supervisor::check_processes() {
 }
 
 void Supervisor::process_ended(const launch::Processes::Ended& ended) {
-  const auto words = without_prefix(ended.last_log_line);
+  const auto words = without_prefix(ended.last_log_line, environment_.program.name);
   if (ended.is_server) {
     throw Failure(kLost, fmt::format("server {} is lost ({}): training cannot continue{}", ended.index,
                                      ended.exit.text(), words.empty() ? "" : "; last log line: " + words));

@@ -6,10 +6,12 @@
 #include <optional>
 
 #include <ATen/Context.h>
+#include <fmt/format.h>
 
 #include "capstan/base/check.h"
 #include "capstan/base/user_error.h"
 #include "capstan/job/dataset_options.h"
+#include "capstan/job/own_task.h"
 #include "capstan/job/run_record.h"
 #include "capstan/models/arena.h"
 #include "capstan/models/buffers.h"
@@ -32,12 +34,6 @@ std::optional<data::Encoding> encoding_of(const std::filesystem::path& run) {
   return data::Encoding::parse({std::istreambuf_iterator<char>(in), {}}, path.string());
 }
 
-PreparedTask prepared(std::unique_ptr<Task> task, std::string dataset) {
-  auto layout = models::layout_of(task->parameters());
-  auto buffer_layout = models::buffer_layout_of(task->buffers());
-  return {std::move(task), std::move(layout), std::move(buffer_layout), std::move(dataset)};
-}
-
 PreparedTask classification(const config::JobConfig& config, const data::DatasetOptions& options) {
   auto dataset = data::load(options);
   auto encoding = dataset.encoding.to_json();
@@ -45,17 +41,18 @@ PreparedTask classification(const config::JobConfig& config, const data::Dataset
       training::make_network({config.network, config.num_classes, config.init_seed.value_or(config.seed),
                               config.resumes() ? std::filesystem::path() : config.weights},
                              dataset.test->shape(), options.test_only ? kAnyBatch : config.batch_size);
-  return prepared(std::make_unique<training::Classification>(std::move(dataset), std::move(model)),
-                  std::move(encoding));
+  return with_layouts(std::make_unique<training::Classification>(std::move(dataset), std::move(model)),
+                      std::move(encoding));
 }
 
 PreparedTask scripted(const config::JobConfig& config, const data::DatasetOptions& options) {
   auto dataset = data::load(options);
   auto encoding = dataset.encoding.to_json();
-  return prepared(training::make_scripted_task({config.network, config.loss,
-                                                config.resumes() ? std::filesystem::path() : config.weights},
-                                               std::move(dataset)),
-                  std::move(encoding));
+  return with_layouts(
+      training::make_scripted_task(
+          {config.network, config.loss, config.resumes() ? std::filesystem::path() : config.weights},
+          std::move(dataset)),
+      std::move(encoding));
 }
 
 PreparedTask workload(const config::JobConfig& config, const data::DatasetOptions& options) {
@@ -64,21 +61,32 @@ PreparedTask workload(const config::JobConfig& config, const data::DatasetOption
   auto task = entry->make({options, config.init_seed.value_or(config.seed)});
   if (!config.weights.empty() && !config.resumes())
     training::load_state_dict(task->parameters(), task->buffers(), config.weights);
-  return prepared(std::move(task), "");
+  return with_layouts(std::move(task), "");
 }
 
 PreparedTask make(const config::JobConfig& config, const data::DatasetOptions& options) {
+  if (!config.program.empty())
+    throw UserError(
+        fmt::format("the task is one of the program {0}: use {0} instead of capstan", config.program));
   if (!config.task.empty()) return workload(config, options);
   return config.has_module() ? scripted(config, options) : classification(config, options);
 }
 
 }  // namespace
 
-PreparedTask make_task(const config::JobConfig& config) {
+PreparedTask with_layouts(std::unique_ptr<Task> task, std::string dataset) {
+  auto layout = models::layout_of(task->parameters());
+  auto buffer_layout = models::buffer_layout_of(task->buffers());
+  return {std::move(task), std::move(layout), std::move(buffer_layout), std::move(dataset)};
+}
+
+PreparedTask make_task(const config::JobConfig& config, const Program& program) {
+  if (program.has_own_task()) return make_own_task(config, program, /*test_only=*/false);
   return make(config, dataset_options(config));
 }
 
-PreparedTask make_test_task(const config::JobConfig& config) {
+PreparedTask make_test_task(const config::JobConfig& config, const Program& program) {
+  if (program.has_own_task()) return make_own_task(config, program, /*test_only=*/true);
   auto options = dataset_options(config);
   options.test_only = true;
   options.encoding = encoding_of(config.train_dir);

@@ -102,7 +102,8 @@ PreparedJob prepare(config::JobConfig config, Environment environment) {
   std::vector<std::string> complaints;
   auto resumed = find_resume(config, complaints);
   for (const auto& complaint : complaints)
-    environment.events.message(fmt::format("capstan: {}: using the previous checkpoint", complaint));
+    environment.events.message(
+        fmt::format("{}: {}: using the previous checkpoint", environment.program.name, complaint));
   if (resumed) {
     if (configuration_of(resumed->run).empty())
       environment.events.message(
@@ -114,7 +115,7 @@ PreparedJob prepare(config::JobConfig config, Environment environment) {
     config.resume = resumed->from.folder.string();  // also for `auto`: network_options() depends on it
   }
   set_module_digest(config);
-  auto task = make_task(config);
+  auto task = make_task(config, environment.program);
   check_groups(config, task);
   if (resumed) check_resumed(resumed->from, task, config);
   // Only the folder of the resumed run is reused, or the one that `auto` names if it has no update yet: that
@@ -156,8 +157,8 @@ TrainResult train(PreparedJob job, const TrainOptions& options, Environment envi
     result.problem = "the test loss is not a finite number: training has diverged; a smaller --lr may help";
   record.result(result);
   if (!record.is_complete())
-    environment.events.message(
-        fmt::format("capstan: {}/metrics.jsonl is not complete: is the disk full?", result.run_dir));
+    environment.events.message(fmt::format("{}: {}/metrics.jsonl is not complete: is the disk full?",
+                                           environment.program.name, result.run_dir));
   return result;
 }
 

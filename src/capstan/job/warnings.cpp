@@ -7,7 +7,6 @@ namespace capstan::job {
 namespace {
 
 constexpr std::string_view kWarning = "warning: ";
-constexpr std::string_view kName = "capstan: ";
 
 }  // namespace
 
@@ -23,8 +22,9 @@ std::vector<std::string> warnings_in(const std::filesystem::path& log) {
   return warnings;
 }
 
-std::string without_prefix(const std::string& words) {
-  return words.starts_with(kName) ? words.substr(kName.size()) : words;
+std::string without_prefix(const std::string& words, const std::string& program) {
+  const auto prefix = program + ": ";
+  return words.starts_with(prefix) ? words.substr(prefix.size()) : words;
 }
 
 }  // namespace capstan::job

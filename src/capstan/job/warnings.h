@@ -11,7 +11,7 @@ std::string as_warning(const std::string& line);
 // The warnings in another process's log.
 std::vector<std::string> warnings_in(const std::filesystem::path& log);
 
-// A line of a Capstan program without the prefix "capstan: ".
-std::string without_prefix(const std::string& words);
+// A line of a program's log without the prefix "PROGRAM: ".
+std::string without_prefix(const std::string& words, const std::string& program);
 
 }  // namespace capstan::job

@@ -100,7 +100,7 @@ WorkResult work(const WorkOptions& options, Environment environment) {
   auto config = fetch_configuration(options);
   config.validate_model();
   set_module_digest(config);
-  const auto task = make_task(config);
+  const auto task = make_task(config, environment.program);
   std::vector<float> flat(task.layout.size());
   models::copy_parameters_out(task.task->parameters(), task.layout, flat);
   const auto client = join(options, config, task, flat);

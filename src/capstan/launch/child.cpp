@@ -143,8 +143,12 @@ void Child::signal(int number) {
   if (!poll()) ::kill(pid_, number);
 }
 
+std::filesystem::path own_path() {
+  return std::filesystem::read_symlink("/proc/self/exe");
+}
+
 std::filesystem::path own_folder() {
-  return std::filesystem::read_symlink("/proc/self/exe").parent_path();
+  return own_path().parent_path();
 }
 
 std::string program(const std::string& name) {

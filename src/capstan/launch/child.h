@@ -58,7 +58,8 @@ class Child {
   std::string buffer_;
 };
 
-// The folder of this executable, and the path of a program in it.
+// This executable, its folder, and the path of a program in it.
+std::filesystem::path own_path();
 std::filesystem::path own_folder();
 std::string program(const std::string& name);
 

@@ -19,7 +19,7 @@ LocalJob::LocalJob(const Options& options)
 }
 
 std::string LocalJob::start_server(std::size_t index) {
-  std::vector<std::string> arguments = {program("capstan"), "serve"};
+  std::vector<std::string> arguments = {options_.program, "serve"};
   arguments.insert(arguments.end(), options_.serve.begin(), options_.serve.end());
   if (index == 0) {
     arguments.push_back("--listen=" + options_.listen);

@@ -16,8 +16,9 @@ namespace capstan::launch {
 class LocalJob final : public Processes {
  public:
   struct Options {
+    std::string program;  // path of the servers' program, which has the command serve
     std::uint32_t servers = 1;
-    std::vector<std::string> serve;       // arguments of `capstan serve` without --listen
+    std::vector<std::string> serve;       // arguments of serve without --listen
     std::string listen = "127.0.0.1:0";   // of the leader; followers use free ports of the same host
     std::optional<cluster::Token> token;  // none: a random one
     std::filesystem::path log_folder;     // for the standard error of each process

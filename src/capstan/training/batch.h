@@ -20,9 +20,9 @@ InputLayout input_layout(const data::SampleShape& shape, std::int64_t samples);
 // Sizes of a tensor of `samples` targets of numbers.
 std::vector<std::int64_t> target_sizes(const data::SampleShape& shape, std::int64_t samples);
 
-// The samples with these indices, in this order, as they are in `epoch`. The input has normalised floats: NxCxHxW,
-// channels-last in memory, or N and the input's dimensions; the target N classes (64-bit integers), or floats: N and
-// the target's dimensions. Thread-safe.
+// The samples with these indices, in this order, as they are in `epoch`. The input has normalised floats:
+// NxCxHxW, channels-last in memory, or N and the input's dimensions; the target N classes (64-bit integers),
+// or floats: N and the target's dimensions. Thread-safe.
 Batch gather(const data::SampleSource& source, std::span<const std::uint32_t> indices,
              std::uint64_t epoch = 0);
 

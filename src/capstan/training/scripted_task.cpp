@@ -13,7 +13,7 @@
 #include "capstan/base/user_error.h"
 #include "capstan/training/objective.h"
 #include "capstan/training/state_dict.h"
-#include "capstan/training/torch_error.h"
+#include "capstan/training/task_errors.h"
 
 namespace capstan::training {
 namespace {
@@ -28,8 +28,8 @@ torch::jit::Module load(const std::filesystem::path& file) {
   try {
     return torch::jit::load(name);
   } catch (const std::exception& failure) {
-    const auto reason = first_line(failure);
-    const auto all = full_text(failure);
+    const auto reason = reason_of(failure);
+    const auto all = text_of(failure);
     if (const auto at = all.find("Unknown builtin op: "); at != std::string::npos) {
       const auto begin = at + std::string_view("Unknown builtin op: ").size();
       throw UserError(fmt::format("--network {}: needs the operator {}, which this libtorch does not have",
@@ -119,7 +119,7 @@ class ScriptedTask final : public DatasetTask {
       throw;
     } catch (const std::exception& failure) {
       throw UserError(fmt::format("--network {}: does not take the data, an input of {}: {}", name_,
-                                  shape_text(batch.input.sizes().vec()), first_line(failure)));
+                                  shape_text(batch.input.sizes().vec()), reason_of(failure)));
     }
     module_.train(true);
   }

@@ -1,0 +1,13 @@
+// Linked into programs of the training library, beside the shared library.
+
+#include "capstan/cli/hangup.h"
+#include "capstan/cli/library_start.h"
+#include "capstan/torch/run.h"
+
+namespace capstan {
+
+int run(int argc, char** argv, const TaskFactory& make, const RunOptions& options) {
+  return detail::start(argc, argv, make, options, cli::hangup_was_ignored());
+}
+
+}  // namespace capstan
