@@ -13,6 +13,12 @@ endif()
 # Component client: a component is the file Capstan-NAME.cmake beside CapstanConfig.cmake.
 install(TARGETS capstan_client_library EXPORT Capstan-client INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(EXPORT Capstan-client DESTINATION ${package_folder} NAMESPACE capstan::)
+# Component training: the same with libtorch.
+if(CAPSTAN_TORCH)
+  install(TARGETS capstan_training_library capstan_training_start EXPORT Capstan-training
+          INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+  install(EXPORT Capstan-training DESTINATION ${package_folder} NAMESPACE capstan::)
+endif()
 install(DIRECTORY include/capstan DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
 
 configure_package_config_file(cmake/CapstanConfig.cmake.in ${PROJECT_BINARY_DIR}/CapstanConfig.cmake

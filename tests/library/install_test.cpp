@@ -62,13 +62,6 @@ TEST(Installation, TheLibraryExportsItsHeadersOnly) {
   EXPECT_GT(count, 30);
 }
 
-// The example's folder, copied out of the installation.
-fs::path example(const Installation& installed) {
-  const auto source = installed.folder() / "example";
-  fs::copy(installed.prefix() / "share/doc/capstan/examples/push_pull", source);
-  return source;
-}
-
 // Worker r's function is ½‖w − (r, r + 1, r + 2, r + 3)‖²: the sum of both has its minimum at the mean.
 void runs_to_the_minimum(const Installation& installed, const fs::path& program) {
   const auto token = token_file(installed.folder()).string();
@@ -103,7 +96,7 @@ void runs_to_the_minimum(const Installation& installed, const fs::path& program)
 
 TEST(PushPullExample, BuiltByCMakeFindsTheMinimum) {
   const Installation installed;
-  const auto source = example(installed);
+  const auto source = installed.example("push_pull");
   const auto configured = installed.configure(source);
   ASSERT_EQ(configured.code, 0) << configured.output;
   const auto built = shell({"cmake", "--build", (source / "build").string()});
@@ -113,7 +106,7 @@ TEST(PushPullExample, BuiltByCMakeFindsTheMinimum) {
 
 TEST(PushPullExample, BuiltByPkgConfigFindsTheMinimum) {
   const Installation installed;
-  const auto source = example(installed);
+  const auto source = installed.example("push_pull");
   const auto built =
       shell("cd " + shell_word(source.string()) +
             " && flags=$(PKG_CONFIG_PATH=" + shell_word((installed.prefix() / "lib/pkgconfig").string()) +
@@ -131,11 +124,7 @@ TEST(PushPullExample, BuiltByPkgConfigFindsTheMinimum) {
 }
 
 TEST(PushPullExample, FitsOnOnePage) {
-  std::ifstream main(CAPSTAN_SOURCE_DIR "/examples/push_pull/main.cpp");
-  int lines = 0;
-  for (std::string line; std::getline(main, line);) ++lines;
-  EXPECT_GT(lines, 0);
-  EXPECT_LE(lines, 60);
+  EXPECT_LE(lines_of(CAPSTAN_SOURCE_DIR "/examples/push_pull/main.cpp"), 60);
 }
 
 }  // namespace

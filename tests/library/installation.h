@@ -28,6 +28,12 @@ class Installation {
     std::ofstream(source / "main.cpp") << main;
     return source;
   }
+  // The folder of an example, copied out of the installation.
+  fs::path example(const std::string& name) const {
+    const auto source = folder_ / name;
+    fs::copy(prefix_ / "share/doc/capstan/examples" / name, source);
+    return source;
+  }
   // Configures a project in its folder build/, with the compiler and sanitizers of Capstan itself.
   ShellResult configure(const fs::path& source) const {
     return shell({"cmake", "-G", "Ninja", "-S", source.string(), "-B", (source / "build").string(),
@@ -43,5 +49,13 @@ class Installation {
   const Folder folder_;
   const fs::path prefix_;
 };
+
+inline int lines_of(const fs::path& file) {
+  std::ifstream in(file);
+  int lines = 0;
+  for (std::string line; std::getline(in, line);) ++lines;
+  EXPECT_GT(lines, 0) << file;
+  return lines;
+}
 
 }  // namespace capstan::testing
