@@ -13,6 +13,7 @@
 #include "capstan/base/user_error.h"
 #include "capstan/checkpoint/run_checkpoints.h"
 #include "capstan/checkpoint/safetensors.h"
+
 #include "job/fakes.h"
 #include "support/evaluations.h"
 #include "support/loopback_cluster.h"
@@ -329,6 +330,19 @@ TEST_F(SupervisorTest, WithoutAnyWorkerTheJobIsLost) {
     EXPECT_THAT(failure.what(), HasSubstr("all 2 workers are lost"));
   }
   EXPECT_TRUE(processes_.awaited()) << "the leader marks the run as finished";
+}
+
+TEST_F(SupervisorTest, WrongInputOfAllWorkersIsTheErrorOfTheJob) {
+  begin(2);
+  allow(1);
+  for (auto& worker : workers_) worker->die();
+  for (std::size_t rank : {0, 1}) processes_.end({false, rank, {2, 0}, "capstan: it does not fit"});
+  try {
+    (void)result_.get();
+    ADD_FAILURE() << "the job did not fail";
+  } catch (const UserError& error) {
+    EXPECT_STREQ(error.what(), "it does not fit");
+  }
 }
 
 TEST_F(SupervisorTest, AServerThatEndsIsNamed) {

@@ -18,8 +18,9 @@ namespace {
 using wire::WorkerState;
 
 constexpr auto kPollInterval = std::chrono::milliseconds(50);
-constexpr auto kStepTimeout = std::chrono::seconds(5);  // for the current step, after a stop request
-constexpr auto kExitTimeout = std::chrono::seconds(5);  // for processes to exit at the end of the job
+constexpr auto kStepTimeout = std::chrono::seconds(5);   // for the current step, after a stop request
+constexpr auto kExitTimeout = std::chrono::seconds(5);   // for processes to exit at the end of the job
+constexpr auto kCauseTimeout = std::chrono::seconds(1);  // for lost workers to say why
 
 bool uses_local_steps(const config::JobConfig& config) {
   return config.strategy_spec().first->local_steps().uses_local_steps();
@@ -96,6 +97,7 @@ void Supervisor::process_ended(const launch::Processes::Ended& ended) {
     throw Failure(kLost, fmt::format("server {} is lost ({}): training cannot continue{}", ended.index,
                                      ended.exit.text(), words.empty() ? "" : "; last log line: " + words));
   }
+  ++ended_workers_;
   if (ended.exit.code == 0) return;
   // Servers detect the loss of a worker that has joined, but wait for one that has not. After the join,
   // another process may have the rank.
@@ -213,14 +215,30 @@ void Supervisor::server_lost(const Status& why) {
   throw Failure(kLost, why.message() + ": training cannot continue");
 }
 
+// A worker's connection breaks before its process ends: wrong input is known only then.
+std::exception_ptr Supervisor::await_wrong_input() {
+  const auto deadline = SteadyClock::now() + kCauseTimeout;
+  try {
+    for (check_processes();
+         job_.starts_workers && ended_workers_ < job_.config.workers && SteadyClock::now() < deadline;
+         check_processes())
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  } catch (const UserError&) {
+    return std::current_exception();
+  }
+  return {};
+}
+
 // ---- the end ----
 
 TrainResult Supervisor::finish() {
   if (const auto outcome = await_evaluation()) take_evaluation(*outcome);
   auto result = reached();
   if (!stop_ && result.lost_workers == job_.config.workers) {
+    const auto cause = await_wrong_input();
     observer_.reset();
     await_processes();
+    if (cause) std::rethrow_exception(cause);
     throw Failure(
         kLost, fmt::format("all {} workers are lost after {} updates; see {}/{}-0.log", job_.config.workers,
                            result.reached.steps, result.run_dir, job_.starts_workers ? "worker" : "server"));

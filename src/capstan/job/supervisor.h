@@ -72,6 +72,7 @@ class Supervisor {
   void await_checkpoint();
   bool is_asked_again();  // a stop request after the one that stopped training, if any
   [[noreturn]] void server_lost(const Status& why);
+  std::exception_ptr await_wrong_input();
 
   TrainResult finish();
   TrainResult reached() const;
@@ -91,6 +92,7 @@ class Supervisor {
   BackgroundEvaluation evaluation_;
   ProgressCounter progress_;
   WorkerWatch workers_;
+  std::size_t ended_workers_ = 0;  // processes
   wire::StatusReport status_;
   Reported reported_;
   std::optional<Stop> stop_;
