@@ -215,6 +215,26 @@ TEST_F(ScriptedTaskTest, EveryStrategyTrainsIt) {
   }
 }
 
+// As in the networks of the zoo: running statistics in place of those of one sample, which has no variance.
+TEST_F(ScriptedTaskTest, ALastBatchOfOneSampleUsesTheRunningStatistics) {
+  const auto file = std::filesystem::path(CAPSTAN_SOURCE_DIR) / "tests/reference/modules/small.pt";
+  const auto task = make_scripted_task({file}, images("digits"));
+  constexpr std::uint32_t kOne[] = {3};
+  const auto batch = task->batch(Split::kTrain, {0, kOne});
+  const auto found = task->loss(0, batch).item<float>();
+  EXPECT_EQ(task->buffers()[2].tensor.item<std::int64_t>(), 0) << "they do not change";
+  task->train(false);
+  EXPECT_EQ(task->loss(0, batch).item<float>(), found);
+  expect_rejected({file, "auto", {}, 1}, images("digits"),
+                  "--batch-size 1: small.pt cannot train on one sample");
+}
+
+TEST_F(ScriptedTaskTest, IntegersThatFloatsCannotHoldAreRejected) {
+  auto net = linear("def forward(self, x):\n    return torch.linear(x, self.weight)\n");
+  net.register_buffer("big", at::tensor({16777217}, at::kLong));
+  expect_rejected({save(net)}, numbers(), "buffer big has integers that 32-bit floats cannot hold");
+}
+
 TEST_F(ScriptedTaskTest, AnUnknownOperatorIsNamed) {
   expect_rejected(
       {std::filesystem::path(CAPSTAN_SOURCE_DIR) / "tests/reference/modules/unknown_operator.pt", "module"},

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/equal.h>
 #include <fmt/format.h>
 #include <torch/csrc/jit/serialization/import.h>
 
@@ -65,15 +66,27 @@ class ScriptedTask final : public DatasetTask {
     list_tensors();
     if (!options.weights.empty()) load_state_dict(parameters_, buffers_, options.weights);
     module_.train(true);
-    try_once();
+    try_once(options.batch);
   }
 
   const NamedTensors& parameters() const override { return parameters_; }
   const NamedTensors& buffers() const override { return buffers_; }
   void train(bool on) override { module_.train(on); }
 
+  // Batch norm cannot train on one sample. The last batch of an epoch may have only one: as in the networks
+  // of the zoo, the running statistics take the place of the batch's.
   at::Tensor loss(std::size_t, const Batch& batch) override {
-    return objective_ ? objective_->loss(forward(batch.input), batch.target) : own_loss(batch);
+    if (batch.samples > 1 || !module_.is_training()) return loss_of(batch);
+    const auto before = copy_of_buffers();
+    try {
+      return loss_of(batch);
+    } catch (const std::exception&) {
+      restore_buffers(before);
+      module_.train(false);
+      const auto value = loss_of(batch);
+      module_.train(true);
+      return value;
+    }
   }
   std::vector<Metric> metrics() const override {
     return objective_ ? objective_->metrics() : std::vector<Metric>{{"loss"}};
@@ -85,6 +98,10 @@ class ScriptedTask final : public DatasetTask {
   }
 
  private:
+  at::Tensor loss_of(const Batch& batch) {
+    return objective_ ? objective_->loss(forward(batch.input), batch.target) : own_loss(batch);
+  }
+
   void list_tensors() {
     for (const auto& parameter : module_.named_parameters(/*recurse=*/true)) {
       const auto& tensor = parameter.value;
@@ -96,15 +113,47 @@ class ScriptedTask final : public DatasetTask {
         throw UserError(fmt::format("--network {}: parameter {} is empty", name_, parameter.name));
       (tensor.requires_grad() ? parameters_ : buffers_).push_back({parameter.name, tensor});
     }
-    for (const auto& buffer : module_.named_buffers(/*recurse=*/true))
-      if (buffer.value.numel() > 0 && !is_listed(buffers_, buffer.value))
-        buffers_.push_back({buffer.name, buffer.value});
+    for (const auto& buffer : module_.named_buffers(/*recurse=*/true)) {
+      if (buffer.value.numel() == 0 || is_listed(buffers_, buffer.value)) continue;
+      check_buffer(buffer.name, buffer.value);
+      buffers_.push_back({buffer.name, buffer.value});
+    }
     if (parameters_.empty())
       throw UserError(fmt::format("--network {}: has no parameters to train; was it frozen?", name_));
   }
 
+  // Integers are sent and saved as 32-bit floats.
+  void check_buffer(const std::string& name, const at::Tensor& values) const {
+    if (!values.is_floating_point() && !at::equal(values.to(at::kFloat).to(values.scalar_type()), values))
+      throw UserError(
+          fmt::format("--network {}: buffer {} has integers that 32-bit floats cannot hold", name_, name));
+  }
+
+  // With one sample per step, every step would fall back to the running statistics.
+  void try_training_on_one(const Batch& batch) {
+    const auto before = copy_of_buffers();
+    module_.train(true);
+    try {
+      (void)loss_of({batch.input.narrow(0, 0, 1), batch.target.narrow(0, 0, 1), {}, 1});
+    } catch (const std::exception& failure) {
+      throw UserError(
+          fmt::format("--batch-size 1: {} cannot train on one sample: {}", name_, reason_of(failure)));
+    }
+    restore_buffers(before);
+  }
+
+  std::vector<at::Tensor> copy_of_buffers() const {
+    std::vector<at::Tensor> copies;
+    for (const auto& buffer : buffers_) copies.push_back(buffer.tensor.clone());
+    return copies;
+  }
+  void restore_buffers(const std::vector<at::Tensor>& copies) const {
+    const at::NoGradGuard no_grad;
+    for (std::size_t i = 0; i < copies.size(); ++i) buffers_[i].tensor.copy_(copies[i]);
+  }
+
   // Errors in forward that do not depend on values show before the job starts.
-  void try_once() {
+  void try_once(std::uint64_t batch_size) {
     const at::NoGradGuard no_grad;
     const auto samples = std::min<std::uint64_t>(2, split(Split::kTest).samples);
     constexpr std::uint32_t kFirst[] = {0, 1};
@@ -121,6 +170,7 @@ class ScriptedTask final : public DatasetTask {
       throw UserError(fmt::format("--network {}: does not take the data, an input of {}: {}", name_,
                                   shape_text(batch.input.sizes().vec()), reason_of(failure)));
     }
+    if (batch_size == 1) try_training_on_one(batch);
     module_.train(true);
   }
 

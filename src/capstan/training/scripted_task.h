@@ -9,10 +9,10 @@
 namespace capstan::training {
 
 struct ScriptedOptions {
-  std::filesystem::path file;  // a TorchScript module, scripted or traced
-  std::string loss = "auto";   // a value of --loss
-  std::filesystem::path weights =
-      {};  // a PyTorch state dict with the initial weights; empty: those of the file
+  std::filesystem::path file;          // a TorchScript module, scripted or traced
+  std::string loss = "auto";           // a value of --loss
+  std::filesystem::path weights = {};  // a PyTorch state dict; empty: the initial weights are the file's
+  std::uint64_t batch = 2;             // samples per step
 };
 
 // A TorchScript module on a dataset. Its parameters that require gradients are trained; the others and its
