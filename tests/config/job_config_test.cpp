@@ -262,5 +262,17 @@ TEST(CheckpointEvery, IsUpdatesOrTimeOrNever) {
   }
 }
 
+TEST(OptimizerConfig, AFlagThatEveryOptimizerSetsItselfIsRejected) {
+  OptimizerConfig config;
+  config.name = "default=adam:lr=0.1,fc*=adam:lr=0.2";
+  config.lr = 0.3;
+  EXPECT_THAT([&] { (void)config.spec(); },
+              ::testing::ThrowsMessage<UserError>(::testing::HasSubstr("--lr has no effect")));
+  config.name = "default=adam,fc*=adam:lr=0.2";
+  EXPECT_EQ(config.spec().first.lr, 0.3);
+  config.name = "adam:lr=0.3";
+  EXPECT_EQ(config.spec().first.lr, 0.3) << "the same value twice is no contradiction";
+}
+
 }  // namespace
 }  // namespace capstan::config

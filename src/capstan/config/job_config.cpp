@@ -46,6 +46,26 @@ optimizer::Options OptimizerConfig::base(optimizer::Kind kind) const {
   return out;
 }
 
+// Options in --optimizer take precedence: a flag that none of them leaves a place is a mistake.
+void OptimizerConfig::check_effect(const optimizer::Spec& spec) const {
+  std::vector<std::string_view> unused;
+  optimizer::visit_options(
+      [&](const optimizer::OptionInfo& option, const auto& wanted) {
+        if (wanted && (option.owners & kinds_of(spec)) != 0) unused.push_back(option.name);
+      },
+      *this);
+  for (std::size_t entry = 0; entry < spec.size(); ++entry)
+    optimizer::visit_options(
+        [&](const optimizer::OptionInfo& option, const auto& value, const auto& wanted) {
+          if (option.belongs_to(spec[entry].kind) && wanted && value == *wanted)
+            std::erase(unused, option.name);
+        },
+        spec[entry], *this);
+  if (!unused.empty())
+    throw UserError(
+        fmt::format("--{0} has no effect: --optimizer {1} sets {0} itself", unused.front(), name));
+}
+
 optimizer::Spec OptimizerConfig::spec() const {
   const auto out = optimizer::parse_spec(name.empty() ? preferred : name,
                                          [this](optimizer::Kind kind) { return base(kind); });
@@ -58,6 +78,7 @@ optimizer::Spec OptimizerConfig::spec() const {
                                     optimizer::names_of(option.owners), optimizer::names_of(kinds)));
       },
       *this);
+  check_effect(out);
   return out;
 }
 
@@ -202,6 +223,9 @@ JobConfig JobConfig::resolved() const {
   out.server_threads = threads_per_server();
   out.init_seed = init_seed.value_or(seed);
   if (has_module()) out.network = std::filesystem::absolute(network).lexically_normal().string();
+  // Files of the user's own are relative to the current folder: a resumed run may have another.
+  if (data_dir.empty() && (dataset.starts_with("csv:") || dataset.starts_with("arrays:")))
+    out.data_dir = std::filesystem::current_path();
   for (auto* path : {&out.data_dir, &out.weights, &out.token_file, &out.train_dir})
     if (!path->empty()) *path = std::filesystem::absolute(*path).lexically_normal();
   return out;

@@ -34,6 +34,7 @@ struct OptimizerConfig {
 
  private:
   optimizer::Options base(optimizer::Kind kind) const;
+  void check_effect(const optimizer::Spec& spec) const;
 };
 
 // How often a checkpoint is written: every `steps` updates, or every `seconds`. Both 0: never.

@@ -18,7 +18,9 @@ constexpr TaskEntry kTasks[] = {
      "batch-size = 8\n"
      "epochs = 4\n"},
     {"gan", "gan", "generative adversarial network on images: two phases per step, an optimizer for each",
-     "optimizer = 'default=adam:lr=0.002:beta1=0.5,discriminator.*=adam:lr=0.0005:beta1=0.5'\n"},
+     "optimizer = 'default=adam,discriminator.*=adam:lr=0.0005'\n"
+     "lr = 0.002\n"
+     "beta1 = 0.5\n"},
 };
 
 }  // namespace
