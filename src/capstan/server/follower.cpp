@@ -34,13 +34,14 @@ Result<wire::Member> Follower::admit(const wire::Join& join) {
   const auto layout = wire::from_wire(join.layout);
   if (!layout) return layout.status();
   const auto phases = wire::phases_from_wire(join.phases);
-  if (auto bad = check_model(*layout, phases); !bad.is_ok()) return bad;
+  if (!phases) return phases.status();
+  if (auto bad = check_model(*layout, *phases); !bad.is_ok()) return bad;
   const auto known = context_.members.incarnation(member.index);
   if (known && *known != join.incarnation)
     return Status::unavailable(
         fmt::format("the previous process of worker {} is not known to be lost yet", member.index));
   if (!shard.has_layout()) {
-    if (auto bad = shard.set_model(*layout, phases); !bad.is_ok()) return bad;
+    if (auto bad = shard.set_model(*layout, *phases); !bad.is_ok()) return bad;
     context_.lifecycle.enter(Phase::kAwaitingWeights);
   }
   return member;
@@ -132,7 +133,9 @@ Status Follower::announce(const wire::Joined& joined) {
   if (joined.layout.empty()) return Status::ok();
   const auto layout = wire::from_wire(joined.layout);
   if (!layout) return layout.status();
-  model_ = {*layout, wire::phases_from_wire(joined.phases)};
+  const auto phases = wire::phases_from_wire(joined.phases);
+  if (!phases) return phases.status();
+  model_ = {*layout, *phases};
   return Status::ok();
 }
 

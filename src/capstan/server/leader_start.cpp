@@ -122,13 +122,14 @@ Result<wire::Member> Leader::admit(const wire::Join& join) {
   const auto layout = wire::from_wire(join.layout);
   if (!layout) return layout.status();
   const auto phases = wire::phases_from_wire(join.phases);
-  if (auto bad = shard.check_model(*layout, phases); !bad.is_ok()) return bad;
+  if (!phases) return phases.status();
+  if (auto bad = shard.check_model(*layout, *phases); !bad.is_ok()) return bad;
   if (auto bad = check_data(join); !bad.is_ok()) return bad;
   const auto member =
       coordinator_.admit(join.role, join.index, join.incarnation, context_.members.doubtful());
   if (!member) return member;
   if (!shard.has_layout()) {
-    if (auto bad = shard.set_model(*layout, phases); !bad.is_ok()) {
+    if (auto bad = shard.set_model(*layout, *phases); !bad.is_ok()) {
       run(coordinator_.member_ended(*member, true, context_.loop.now()));
       return bad;
     }

@@ -1,5 +1,6 @@
 #include "capstan/wire/messages.h"
 
+#include <algorithm>
 #include <utility>
 
 #include <fmt/format.h>
@@ -9,6 +10,8 @@ namespace {
 
 constexpr std::uint64_t kMaxElements = std::uint64_t{1} << 34;
 constexpr std::size_t kMaxDimensions = 8;
+constexpr std::size_t kMaxNameBytes = 1024;  // of a tensor, a phase or a glob
+constexpr std::size_t kMaxPhases = 64, kMaxGlobs = 256;
 
 constexpr std::array kNames = {"Challenge",
                                "Hello",
@@ -99,9 +102,15 @@ std::vector<Phase> to_wire(const std::vector<StepPhase>& phases) {
   return out;
 }
 
-std::vector<StepPhase> phases_from_wire(const std::vector<Phase>& phases) {
+Result<std::vector<StepPhase>> phases_from_wire(const std::vector<Phase>& phases) {
+  if (phases.size() > kMaxPhases) return Status::malformed("a step has too many phases");
   std::vector<StepPhase> out;
-  for (const auto& p : phases) out.push_back({p.name, p.globs});
+  for (const auto& p : phases) {
+    const auto is_long = [](const std::string& text) { return text.size() > kMaxNameBytes; };
+    if (p.globs.size() > kMaxGlobs || is_long(p.name) || std::ranges::any_of(p.globs, is_long))
+      return Status::malformed("a phase has too many globs, or a name or glob that is too long");
+    out.push_back({p.name, p.globs});
+  }
   return out;
 }
 
@@ -109,8 +118,9 @@ Result<FlatLayout> from_wire(const std::vector<Tensor>& tensors) {
   std::vector<TensorShape> shapes;
   std::uint64_t total = 0;
   for (const auto& t : tensors) {
-    if (t.name.empty() || t.dims.size() > kMaxDimensions)
-      return Status::malformed("a tensor of the layout has no name or too many dimensions");
+    if (t.name.empty() || t.name.size() > kMaxNameBytes || t.dims.size() > kMaxDimensions)
+      return Status::malformed(
+          "a tensor of the layout has no name, a name that is too long, or too many dimensions");
     std::uint64_t elements = 1;
     for (auto d : t.dims) {
       if (d <= 0 || static_cast<std::uint64_t>(d) > kMaxElements / elements) {

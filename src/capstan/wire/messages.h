@@ -475,7 +475,8 @@ Result<Message> decode(Bytes bytes);
 
 std::vector<Tensor> to_wire(const FlatLayout& layout);
 std::vector<Phase> to_wire(const std::vector<StepPhase>& phases);
-std::vector<StepPhase> phases_from_wire(const std::vector<Phase>& phases);
+// Bounds their number and the length of globs, since matching takes time.
+Result<std::vector<StepPhase>> phases_from_wire(const std::vector<Phase>& phases);
 // Checks that every tensor has a name and valid dimensions, and that the total size is addressable.
 Result<FlatLayout> from_wire(const std::vector<Tensor>& tensors);
 
