@@ -69,6 +69,19 @@ TEST(TorchScript, ARunResumesOnlyWithItsModule) {
   EXPECT_THAT(rest.errors(), HasSubstr("is another module"));
 }
 
+TEST(TorchScript, IsEvaluatedOnlyWithItsModule) {
+  const Folder folder;
+  fs::create_directories(folder / "m");
+  const auto file = folder / "m/net.pt";
+  fs::copy_file(module_file("small.pt"), file);
+  Program trained(folder, train_module(folder / "run", file, {"--max-steps=5"}));
+  ASSERT_EQ(trained.exit_code(), 0) << trained.errors();
+  fs::copy_file(module_file("other.pt"), file, fs::copy_options::overwrite_existing);
+  Program eval(folder, {"eval", "--train-dir=" + (folder / "run").string(), "--once"});
+  EXPECT_EQ(eval.exit_code(), 2);
+  EXPECT_THAT(eval.errors(), HasSubstr("is another module"));
+}
+
 TEST(TorchScript, AWorkerWithAnotherModuleIsRefused) {
   const Folder folder;
   for (const char* name : {"a", "b"}) fs::create_directories(folder / name);
@@ -120,6 +133,24 @@ TEST(OwnData, ArraysTableAndImageFolderTrainToTheSameBits) {
     EXPECT_EQ(trained.json()["steps"], 12) << name;
     EXPECT_EQ(weights_of(folder / name), weights_of(folder / "folder")) << name;
   }
+}
+
+TEST(OwnData, ARunResumesOnlyWithDataOfTheSameEncoding) {
+  const Folder folder;
+  const auto write = [&](const char* category) {
+    std::ofstream table(folder / "d.csv");
+    table << "a,kind,y\n";
+    for (int i = 0; i < 40; ++i) table << i << "," << (i % 2 == 0 ? "p" : category) << "," << i << "\n";
+  };
+  write("q");
+  Program first(
+      folder, train_module(folder / "run", module_file("regression.pt"),
+                           {"--dataset=csv:" + (folder / "d.csv").string() + ":target=y", "--max-steps=3"}));
+  ASSERT_EQ(first.exit_code(), 0) << first.errors();
+  write("z");
+  Program rest(folder, {"train", "--resume=" + (folder / "run").string(), "--max-steps=6"});
+  EXPECT_EQ(rest.exit_code(), 2);
+  EXPECT_THAT(rest.errors(), HasSubstr("describes other data"));
 }
 
 TEST(OwnData, ATableTrainsAModuleOnNumbers) {

@@ -13,8 +13,9 @@ namespace capstan::job {
 
 std::string module_digest(const std::filesystem::path& file) {
   std::error_code error;
-  std::ifstream in(file, std::ios::binary);
-  if (!std::filesystem::is_regular_file(file, error) || !in)
+  std::ifstream in;
+  if (std::filesystem::is_regular_file(file, error)) in.open(file, std::ios::binary);  // a pipe would block
+  if (!in.is_open())
     throw UserError(fmt::format(
         "--network {}: there is no such file, or it cannot be read; every worker needs the module's file",
         file.string()));

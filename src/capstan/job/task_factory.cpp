@@ -11,6 +11,7 @@
 #include "capstan/base/check.h"
 #include "capstan/base/user_error.h"
 #include "capstan/job/dataset_options.h"
+#include "capstan/job/module_file.h"
 #include "capstan/job/own_task.h"
 #include "capstan/job/run_record.h"
 #include "capstan/models/arena.h"
@@ -50,7 +51,8 @@ PreparedTask scripted(const config::JobConfig& config, const data::DatasetOption
   auto encoding = dataset.encoding.to_json();
   return with_layouts(
       training::make_scripted_task(
-          {config.network, config.loss, config.resumes() ? std::filesystem::path() : config.weights},
+          {config.network, config.loss, config.resumes() ? std::filesystem::path() : config.weights,
+           options.test_only ? kAnyBatch : config.batch_size},
           std::move(dataset)),
       std::move(encoding));
 }
@@ -87,10 +89,12 @@ PreparedTask make_task(const config::JobConfig& config, const Program& program) 
 
 PreparedTask make_test_task(const config::JobConfig& config, const Program& program) {
   if (program.has_own_task()) return make_own_task(config, program, /*test_only=*/true);
-  auto options = dataset_options(config);
+  auto own = config;
+  set_module_digest(own);
+  auto options = dataset_options(own);
   options.test_only = true;
-  options.encoding = encoding_of(config.train_dir);
-  return make(config, options);
+  options.encoding = encoding_of(own.train_dir);
+  return make(own, options);
 }
 
 void check_device(const std::string& device) {

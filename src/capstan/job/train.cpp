@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <fstream>
+#include <iterator>
 
 #include <fmt/format.h>
 
@@ -56,6 +58,18 @@ void check_resumed(const checkpoint::Found& found, const PreparedTask& task,
     throw UserError(
         fmt::format("{} was trained on {} samples with seed {}; this run has {} samples and seed {}", folder,
                     from.samples, from.seed, samples, config.seed));
+}
+
+// Weights belong to one encoding of the data: other categories, columns or statistics give them another
+// meaning.
+void check_dataset(const std::filesystem::path& run, const PreparedTask& task) {
+  std::ifstream in(run / kDataset);
+  const std::string before{std::istreambuf_iterator<char>(in), {}};
+  if (before.empty() || task.dataset.empty() || before == task.dataset + "\n") return;
+  throw UserError(
+      fmt::format("{} describes other data than the dataset has now: its categories, columns or statistics "
+                  "have changed since the run began; use the same files",
+                  (run / kDataset).string()));
 }
 
 // Rejects groups without tensors, and strategies that cannot be combined with the task's phases.
@@ -118,6 +132,7 @@ PreparedJob prepare(config::JobConfig config, Environment environment) {
   auto task = make_task(config, environment.program);
   check_groups(config, task);
   if (resumed) check_resumed(resumed->from, task, config);
+  if (resumed) check_dataset(resumed->run, task);
   // Only the folder of the resumed run is reused, or the one that `auto` names if it has no update yet: that
   // run starts again.
   std::error_code none;
