@@ -49,6 +49,11 @@ TEST(Gan, ImagesThatItCannotHalveTwiceAreRejected) {
               ::testing::ThrowsMessage<UserError>(::testing::HasSubstr("30x28")));
 }
 
+TEST(Gan, NeedsTwoTestImages) {
+  EXPECT_THAT([] { Gan(images("synthetic:1x8x8:2:4"), {}); },
+              ::testing::ThrowsMessage<UserError>(::testing::HasSubstr("at least two test images")));
+}
+
 TEST(Gan, DataThatIsNotImagesIsRejected) {
   const capstan::testing::TemporaryFolder folder;
   capstan::testing::write_file(folder / "d.csv", "a,b,y\n1,2,3\n2,3,4\n3,4,5\n4,5,6\n5,6,7\n");

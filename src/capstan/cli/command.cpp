@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <exception>
@@ -63,6 +64,7 @@ std::string value_of(const Arguments& arguments, const std::string& name) {
 }
 
 int run_command(const Command& command, const Arguments& arguments, const std::string& program) {
+  (void)std::signal(SIGXFSZ, SIG_IGN);  // a file that is too large is an error of write, as a full disk
   try {
     const int code = command.run(arguments);
     if (std::fflush(stdout) == 0) return code;

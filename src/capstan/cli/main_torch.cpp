@@ -1,9 +1,12 @@
 // The program for commands that need libtorch; `capstan` executes it.
 
+#include <iostream>
+
 #include "capstan/cli/commands.h"
 
 int main(int argc, char** argv) {
   using namespace capstan::cli;
+  std::cout.rdbuf(std::cerr.rdbuf());  // TorchScript modules may print; standard output is for results
   const auto& program = capstan::job::capstan_program();
   return run_one_of({of(program, "train", run_train),
                      of(program, "work", run_work),

@@ -221,7 +221,7 @@ class Pass {
 }  // namespace
 
 std::optional<float> parse_number(std::string_view cell) {
-  if (cell.starts_with('+')) cell.remove_prefix(1);
+  if (cell.starts_with('+') && !cell.starts_with("+-")) cell.remove_prefix(1);
   const auto* const end = cell.data() + cell.size();
   float value = 0;
   const auto [at, error] = std::from_chars(cell.data(), end, value);

@@ -43,6 +43,8 @@ Gan::Gan(data::Dataset images, const Options& options) : DatasetTask(std::move(i
     throw UserError(
         fmt::format("task gan takes images (channels x height x width); the dataset has {} per sample",
                     counted(shape().elements(), "number")));
+  if (split(Split::kTest).samples < 2)
+    throw UserError("task gan needs at least two test images: the energy distance is one between images");
   if (shape().height() % kReduction != 0 || shape().width() % kReduction != 0)
     throw UserError(
         fmt::format("task gan takes images whose height and width are multiples of {}; those of the "

@@ -1,5 +1,6 @@
 #include "capstan/workloads/registry.h"
 
+#include "capstan/base/user_error.h"
 #include "capstan/workloads/char_language_model.h"
 #include "capstan/workloads/gan.h"
 
@@ -17,7 +18,9 @@ std::unique_ptr<Task> make_gan(const TaskOptions& options) {
   Gan::Options model;
   model.init_seed = options.init_seed;
   auto dataset = options.dataset;
-  dataset.normalize = data::Normalize::kNone;  // the generator makes levels from 0 to 1
+  if (dataset.normalize == data::Normalize::kTrain)
+    throw UserError("--normalize train: task gan takes levels from 0 to 1, as --normalize none gives them");
+  dataset.normalize = data::Normalize::kNone;
   return std::make_unique<Gan>(data::load(dataset), model);
 }
 

@@ -3,6 +3,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <span>
@@ -43,6 +44,9 @@ std::string read(const std::string& dataset) {
         "--dataset {}: a language model takes text (built in) or text:FILE, such as text:novel.txt",
         dataset));
   const auto file = dataset.substr(kFile.size());
+  std::error_code error;
+  if (std::filesystem::exists(file, error) && !std::filesystem::is_regular_file(file, error))
+    throw UserError(fmt::format("--dataset {}: {} is not a regular file", dataset, file));
   std::ifstream in(file, std::ios::binary);
   std::string text{std::istreambuf_iterator<char>(in), {}};
   if (!in.is_open() || in.bad())
