@@ -60,8 +60,12 @@ std::string description(const job::Program& program) {
     out += fmt::format("  {:<36}{}\n", program.name + " train" + arguments, meaning);
   };
   example("", program.has_own_task() ? "1 server, 2 workers" : "LeNet on digits: 1 server, 2 workers");
-  if (!program.has_own_task()) example(" --dataset mnist --data-dir mnist --epochs 3 --strategy async", "");
-  example(" --strategy single", "the same without a server");
+  if (!program.has_own_task()) {
+    example(" --dataset mnist --data-dir mnist --epochs 3 --strategy async", "");
+    example(" --network net.pt --dataset csv:houses.csv:target=price", "");
+    example(" --task char-lm", "a language model");
+  }
+  example(" --strategy single", "without a server");
   example(" --resume RUN", "resumes with the run's configuration");
   example(" --rank R --world-size N --master-addr HOST --master-port PORT", "");
   return out + fmt::format("{:<38}one process of a job on several hosts\n", "");
