@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "capstan/base/user_error.h"
+
 #include "support/temporary_folder.h"
 
 namespace capstan::data {
@@ -89,6 +90,21 @@ TEST_F(Csv, AColumnMayTurnOutToBeText) {
   EXPECT_THAT(dataset.encoding.columns[0].categories, ElementsAre("1", "2", "x"));
   EXPECT_THAT(dataset.encoding.columns[1].categories, ElementsAre("1", "3", "nan", "z"));
   EXPECT_THAT(rendered(*dataset.train, 2), ElementsAre(0, 0, 1, 0, 1, 0, 0));
+}
+
+TEST_F(Csv, LargeWholeNumbersAreDifferentClasses) {
+  write(
+      "x,y\n0,9007199254740993\n0,9007199254740992\n0,9007199254740993\n0,9007199254740992\n0,"
+      "9007199254740993\n");
+  const auto dataset = load(":target=y:classes");
+  EXPECT_THAT(dataset.encoding.class_names, ElementsAre("9007199254740992", "9007199254740993"));
+  EXPECT_EQ(dataset.train->label(0), 1);
+  EXPECT_EQ(dataset.train->label(1), 0);
+}
+
+TEST_F(Csv, AClassThatIsNotFiniteIsText) {
+  write("x,y\n0,10\n0,nan\n0,9\n0,nan\n0,10\n");
+  EXPECT_THAT(load(":target=y:classes").encoding.class_names, ElementsAre("10", "9", "nan"));
 }
 
 TEST_F(Csv, WholeNumbersAreClassesOnRequestInNumericOrder) {

@@ -35,10 +35,10 @@ std::set<std::string> texts_of(const CsvTable& table, std::size_t column, const 
   return out;
 }
 
-// In double precision, so that large whole numbers stay different.
-std::optional<double> class_number(std::string_view text) {
+// With 64 bits of precision, so that whole numbers such as identifiers stay different.
+std::optional<long double> class_number(std::string_view text) {
   if (text.starts_with('+')) text.remove_prefix(1);
-  double value = 0;
+  long double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   const bool is_number = error == std::errc{} && end == text.data() + text.size() && std::isfinite(value);
   return is_number ? std::optional(value) : std::nullopt;
@@ -51,7 +51,7 @@ bool are_numbers(const auto& texts) {
 // Sorted by value if all are numbers, of which 1 and 1.0 are the same class.
 std::vector<std::string> sorted_classes(const std::set<std::string>& texts) {
   if (!are_numbers(texts)) return {texts.begin(), texts.end()};
-  std::map<double, std::string> by_value;
+  std::map<long double, std::string> by_value;
   for (const auto& text : texts) by_value.try_emplace(*class_number(text), text);
   std::vector<std::string> out;
   for (auto& [value, text] : by_value) out.push_back(std::move(text));
@@ -74,7 +74,7 @@ std::vector<std::int64_t> places_of(const CsvColumn& column, const std::vector<s
 
 std::vector<std::int64_t> class_places(const CsvColumn& column, const std::vector<std::string>& classes) {
   if (!are_numbers(classes)) return places_of(column, classes);
-  std::map<double, std::int64_t> by_value;
+  std::map<long double, std::int64_t> by_value;
   for (const auto& text : classes)
     by_value.emplace(*class_number(text), static_cast<std::int64_t>(by_value.size()));
   std::vector<std::int64_t> out;
