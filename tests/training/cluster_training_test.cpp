@@ -182,5 +182,46 @@ TEST(SyncTraining, EqualsOneProcessOnTheConcatenatedBatch) {
   }
 }
 
+// Writes to its parameters in every step, without changing them.
+class Writing final : public Task {
+ public:
+  explicit Writing(std::unique_ptr<Task> task) : task_(std::move(task)) {}
+  const NamedTensors& parameters() const override { return task_->parameters(); }
+  const NamedTensors& buffers() const override { return task_->buffers(); }
+  void train(bool on) override { task_->train(on); }
+  SplitInfo split(Split split) const override { return task_->split(split); }
+  Batch batch(Split split, const BatchRequest& request) override { return task_->batch(split, request); }
+  at::Tensor loss(std::size_t phase, const Batch& batch) override {
+    {
+      const at::NoGradGuard no_grad;
+      for (const auto& p : parameters()) p.tensor.mul_(1);
+    }
+    return task_->loss(phase, batch);
+  }
+  std::vector<Metric> metrics() const override { return task_->metrics(); }
+  std::vector<MetricSum> evaluate(const Batch& batch) override { return task_->evaluate(batch); }
+  bool writes_parameters() const override { return true; }
+
+ private:
+  const std::unique_ptr<Task> task_;
+};
+
+// Under sync, workers map the servers' weights read-only.
+TEST(SyncTraining, ATaskThatWritesItsParametersComputesOnACopy) {
+  torch::set_num_threads(1);
+  const auto trained = [](bool writes) {
+    std::vector<std::unique_ptr<Task>> tasks;
+    for (int r = 0; r < 2; ++r) {
+      std::unique_ptr<Task> task =
+          std::make_unique<training::Classification>(images(), models::make("lenet", {1, 28, 28, 10, kSeed}));
+      if (writes) task = std::make_unique<Writing>(std::move(task));
+      tasks.push_back(std::move(task));
+    }
+    testing::train_on_servers(job(2, 1, "sync", 0.02), tasks, {16, 1, kSeed, nullptr, nullptr});
+    return tasks[0]->parameters()[0].tensor.detach().clone();
+  };
+  EXPECT_TRUE(at::equal(trained(true), trained(false)));
+}
+
 }  // namespace
 }  // namespace capstan

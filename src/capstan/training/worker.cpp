@@ -96,7 +96,13 @@ class Worker {
   }
 
   Status compute_for_servers() {
-    models::bind_parameters(task_.parameters(), layout_, client_.weights().data());
+    std::vector<float> copy(task_.writes_parameters() ? layout_.size() : 0);  // the weights may be read-only
+    models::bind_parameters(task_.parameters(), layout_,
+                            copy.empty() ? client_.weights().data() : copy.data());
+    const auto refresh = [&] {
+      if (!copy.empty()) std::ranges::copy(client_.weights(), copy.begin());
+    };
+    refresh();
     models::GradientArena arena(task_.parameters(), layout_, client_.gradients());
     const Phases phases(task_, layout_);
     for (auto step = first_; step < total_ && !is_to_end(); ++step) {
@@ -110,6 +116,7 @@ class Worker {
         add(result, phase + 1 == phases.count());
         report_.phase = phase;
         if (auto bad = exchange(); !bad.is_ok()) return bad;
+        refresh();
       }
     }
     models::unbind_parameters(task_.parameters());  // other workers may continue and change the bound weights
