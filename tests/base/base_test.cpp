@@ -10,10 +10,10 @@
 #include "capstan/base/ids.h"
 #include "capstan/base/random.h"
 #include "capstan/base/spelling.h"
-#include "capstan/base/status.h"
 #include "capstan/base/text.h"
 #include "capstan/base/time.h"
 #include "capstan/base/unique_fd.h"
+#include "capstan/status.h"
 
 namespace capstan {
 namespace {

@@ -14,7 +14,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "capstan/base/user_error.h"
+#include "capstan/user_error.h"
+
 #include "support/temporary_folder.h"
 
 namespace {

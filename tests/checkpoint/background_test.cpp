@@ -6,7 +6,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "capstan/base/user_error.h"
+#include "capstan/user_error.h"
+
 #include "checkpoint/mailbox.h"
 #include "support/eventually.h"
 

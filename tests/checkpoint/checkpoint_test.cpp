@@ -7,9 +7,10 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "capstan/base/user_error.h"
 #include "capstan/checkpoint/model_file.h"
 #include "capstan/checkpoint/safetensors.h"
+#include "capstan/user_error.h"
+
 #include "checkpoint/written_run.h"
 #include "support/temporary_folder.h"
 

@@ -3,7 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "capstan/base/user_error.h"
+#include "capstan/user_error.h"
+
 #include "checkpoint/mailbox.h"
 #include "checkpoint/written_run.h"
 #include "support/temporary_folder.h"

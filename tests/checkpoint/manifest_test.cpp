@@ -6,7 +6,7 @@
 #include <xxhash.h>
 
 #include "capstan/base/random.h"
-#include "capstan/base/user_error.h"
+#include "capstan/user_error.h"
 
 namespace capstan::checkpoint {
 namespace {

@@ -4,7 +4,8 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "capstan/base/user_error.h"
+#include "capstan/user_error.h"
+
 #include "checkpoint/written_run.h"
 #include "support/temporary_folder.h"
 

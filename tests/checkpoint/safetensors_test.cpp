@@ -11,7 +11,8 @@
 #include <sys/stat.h>
 
 #include "capstan/base/random.h"
-#include "capstan/base/user_error.h"
+#include "capstan/user_error.h"
+
 #include "support/temporary_folder.h"
 
 namespace capstan::checkpoint {

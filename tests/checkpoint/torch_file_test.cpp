@@ -7,7 +7,8 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "capstan/base/user_error.h"
+#include "capstan/user_error.h"
+
 #include "checkpoint/odd_tensors.h"
 #include "support/temporary_folder.h"
 #include "zip_reader.h"

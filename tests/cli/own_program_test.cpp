@@ -2,10 +2,10 @@
 
 #include <gmock/gmock.h>
 
-#include "capstan/base/user_error.h"
 #include "capstan/cli/command_line.h"
 #include "capstan/job/task_factory.h"
 #include "capstan/torch/run.h"
+#include "capstan/user_error.h"
 
 namespace capstan::cli {
 namespace {

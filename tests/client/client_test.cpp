@@ -9,10 +9,11 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include "capstan/base/user_error.h"
 #include "capstan/client/connector.h"
 #include "capstan/client/driver.h"
 #include "capstan/client/weights_arena.h"
+#include "capstan/user_error.h"
+
 #include "support/eventually.h"
 
 namespace capstan::client {

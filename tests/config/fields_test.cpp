@@ -11,9 +11,9 @@
 #include <gtest/gtest.h>
 #include <toml++/toml.h>
 
-#include "capstan/base/user_error.h"
 #include "capstan/config/differences.h"
 #include "capstan/config/toml_file.h"
+#include "capstan/user_error.h"
 
 #include "support/temporary_folder.h"
 

@@ -5,8 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "capstan/base/user_error.h"
 #include "capstan/config/fields.h"
+#include "capstan/user_error.h"
 
 namespace capstan::config {
 namespace {

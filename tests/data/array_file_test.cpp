@@ -4,9 +4,10 @@
 #include <gtest/gtest.h>
 
 #include "capstan/base/random.h"
-#include "capstan/base/user_error.h"
 #include "capstan/data/npy.h"
 #include "capstan/data/zip_file.h"
+#include "capstan/user_error.h"
+
 #include "support/temporary_folder.h"
 
 namespace capstan::data {

@@ -1,9 +1,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "capstan/base/user_error.h"
 #include "capstan/data/dataset.h"
 #include "capstan/data/readers.h"
+#include "capstan/user_error.h"
+
 #include "support/temporary_folder.h"
 
 namespace capstan::data {

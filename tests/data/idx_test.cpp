@@ -7,9 +7,9 @@
 #include <gtest/gtest.h>
 #include <zlib.h>
 
-#include "capstan/base/user_error.h"
 #include "capstan/data/dataset.h"
 #include "capstan/data/readers.h"
+#include "capstan/user_error.h"
 
 namespace capstan::data {
 namespace {

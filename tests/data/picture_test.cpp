@@ -9,8 +9,9 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "capstan/base/user_error.h"
 #include "capstan/data/resample.h"
+#include "capstan/user_error.h"
+
 #include "support/temporary_folder.h"
 
 namespace capstan::data {

@@ -5,9 +5,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "capstan/base/user_error.h"
 #include "capstan/data/dataset.h"
 #include "capstan/data/in_memory.h"
+#include "capstan/user_error.h"
 
 namespace capstan::data {
 namespace {

@@ -9,9 +9,10 @@
 #include <sys/resource.h>
 
 #include "capstan/base/failure.h"
-#include "capstan/base/user_error.h"
 #include "capstan/fetch/manifest.h"
 #include "capstan/fetch/verify.h"
+#include "capstan/user_error.h"
+
 #include "http_server.h"
 #include "support/eventually.h"
 #include "support/temporary_folder.h"

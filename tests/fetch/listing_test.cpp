@@ -5,10 +5,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "capstan/base/user_error.h"
 #include "capstan/fetch/get.h"
 #include "capstan/fetch/manifest.h"
 #include "capstan/fetch/verify.h"
+#include "capstan/user_error.h"
+
 #include "support/temporary_folder.h"
 
 namespace capstan::fetch {

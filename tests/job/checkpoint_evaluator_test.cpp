@@ -6,7 +6,8 @@
 #include <gtest/gtest.h>
 
 #include "capstan/base/failure.h"
-#include "capstan/base/user_error.h"
+#include "capstan/user_error.h"
+
 #include "checkpoint/written_run.h"
 #include "job/fakes.h"
 #include "support/evaluations.h"

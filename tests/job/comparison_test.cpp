@@ -7,7 +7,8 @@
 #include <nlohmann/json.hpp>
 
 #include "capstan/base/failure.h"
-#include "capstan/base/user_error.h"
+#include "capstan/user_error.h"
+
 #include "job/fakes.h"
 #include "support/temporary_folder.h"
 

@@ -5,7 +5,8 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
-#include "capstan/base/user_error.h"
+#include "capstan/user_error.h"
+
 #include "support/evaluations.h"
 #include "support/temporary_folder.h"
 

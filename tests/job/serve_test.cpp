@@ -8,10 +8,11 @@
 #include <gtest/gtest.h>
 
 #include "capstan/base/failure.h"
-#include "capstan/base/user_error.h"
 #include "capstan/checkpoint/run_checkpoints.h"
 #include "capstan/client/observer.h"
 #include "capstan/client/worker_client.h"
+#include "capstan/user_error.h"
+
 #include "job/serving.h"
 #include "support/temporary_folder.h"
 

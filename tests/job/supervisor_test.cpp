@@ -10,9 +10,9 @@
 #include <gtest/gtest.h>
 
 #include "capstan/base/failure.h"
-#include "capstan/base/user_error.h"
 #include "capstan/checkpoint/run_checkpoints.h"
 #include "capstan/checkpoint/safetensors.h"
+#include "capstan/user_error.h"
 
 #include "job/fakes.h"
 #include "support/evaluations.h"

@@ -5,9 +5,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "capstan/base/user_error.h"
 #include "capstan/checkpoint/run_checkpoints.h"
 #include "capstan/job/task_factory.h"
+#include "capstan/user_error.h"
+
 #include "job/fakes.h"
 #include "support/temporary_folder.h"
 

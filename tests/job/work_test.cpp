@@ -6,9 +6,10 @@
 #include <gtest/gtest.h>
 
 #include "capstan/base/failure.h"
-#include "capstan/base/user_error.h"
 #include "capstan/checkpoint/safetensors.h"
 #include "capstan/job/train.h"
+#include "capstan/user_error.h"
+
 #include "job/serving.h"
 #include "support/temporary_folder.h"
 

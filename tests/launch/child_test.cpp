@@ -8,7 +8,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "capstan/base/user_error.h"
+#include "capstan/user_error.h"
+
 #include "support/processes.h"
 #include "support/temporary_folder.h"
 

@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
-#include "capstan/base/user_error.h"
+#include "capstan/user_error.h"
 
 #include "support/processes.h"
 #include "support/temporary_folder.h"

@@ -6,9 +6,9 @@
 #include <unistd.h>
 
 #include "capstan/base/time.h"
-#include "capstan/base/user_error.h"
 #include "capstan/metrics/process_usage.h"
 #include "capstan/metrics/run_folder.h"
+#include "capstan/user_error.h"
 
 #include "support/temporary_folder.h"
 

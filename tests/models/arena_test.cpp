@@ -6,8 +6,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "capstan/base/user_error.h"
 #include "capstan/models/registry.h"
+#include "capstan/user_error.h"
 
 namespace capstan::models {
 namespace {

@@ -7,10 +7,10 @@
 #include <torch/nn/modules/conv.h>
 #include <torch/nn/modules/linear.h>
 
-#include "capstan/base/user_error.h"
 #include "capstan/layouts/network_layout.h"
 #include "capstan/models/arena.h"
 #include "capstan/models/registry.h"
+#include "capstan/user_error.h"
 
 namespace capstan::models {
 namespace {

@@ -5,8 +5,8 @@
 
 #include <gmock/gmock.h>
 
-#include "capstan/base/user_error.h"
 #include "capstan/optimizer/optimizer.h"
+#include "capstan/user_error.h"
 
 namespace capstan::optimizer {
 namespace {

@@ -7,8 +7,9 @@
 #include <spdlog/logger.h>
 #include <spdlog/sinks/null_sink.h>
 
-#include "capstan/base/user_error.h"
 #include "capstan/server/part_writer.h"
+#include "capstan/user_error.h"
+
 #include "server/no_members.h"
 #include "support/eventually.h"
 #include "support/fake_clock.h"

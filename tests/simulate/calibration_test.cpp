@@ -3,8 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "capstan/base/user_error.h"
 #include "capstan/simulate/simulation.h"
+#include "capstan/user_error.h"
+
 #include "support/temporary_folder.h"
 
 namespace capstan::simulate {

@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-#include "capstan/base/user_error.h"
+#include "capstan/user_error.h"
 
 namespace capstan::simulate {
 namespace {

@@ -2,7 +2,8 @@
 
 #include <gmock/gmock.h>
 
-#include "capstan/base/user_error.h"
+#include "capstan/user_error.h"
+
 #include "play.h"
 
 namespace capstan::strategy {

@@ -3,10 +3,10 @@
 #include <gmock/gmock.h>
 #include <torch/torch.h>
 
-#include "capstan/base/user_error.h"
 #include "capstan/torch/tensor_task.h"
 #include "capstan/training/evaluator.h"
 #include "capstan/training/step.h"
+#include "capstan/user_error.h"
 
 #include "training/loopback_training.h"
 

@@ -6,10 +6,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "capstan/base/user_error.h"
 #include "capstan/checkpoint/safetensors.h"
 #include "capstan/training/evaluator.h"
 #include "capstan/training/single.h"
+#include "capstan/user_error.h"
 
 #include "support/temporary_folder.h"
 #include "training/tasks.h"

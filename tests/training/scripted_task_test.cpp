@@ -10,9 +10,9 @@
 #include <gtest/gtest.h>
 #include <torch/csrc/jit/api/module.h>
 
-#include "capstan/base/user_error.h"
 #include "capstan/training/evaluator.h"
 #include "capstan/training/single.h"
+#include "capstan/user_error.h"
 
 #include "support/temporary_folder.h"
 #include "training/loopback_training.h"

@@ -2,7 +2,8 @@
 
 #include <gmock/gmock.h>
 
-#include "capstan/base/user_error.h"
+#include "capstan/user_error.h"
+
 #include "conformance.h"
 
 // How connections begin and end; conformance_test.cpp has what goes over them, and the list of transports.

@@ -2,9 +2,9 @@
 
 #include <gtest/gtest.h>
 
-#include "capstan/base/user_error.h"
 #include "capstan/transport/event_loop.h"
 #include "capstan/transport/local/local.h"
+#include "capstan/user_error.h"
 
 namespace capstan::transport {
 namespace {

@@ -11,9 +11,9 @@
 #include <torch/nn/modules/rnn.h>
 #include <torch/optim/sgd.h>
 
-#include "capstan/base/user_error.h"
 #include "capstan/training/evaluator.h"
 #include "capstan/training/single.h"
+#include "capstan/user_error.h"
 
 #include "support/temporary_folder.h"
 #include "training/loopback_training.h"

@@ -11,11 +11,11 @@
 #include <torch/optim/adam.h>
 #include <torch/optim/sgd.h>
 
-#include "capstan/base/user_error.h"
 #include "capstan/data/partition.h"
 #include "capstan/training/evaluator.h"
 #include "capstan/training/single.h"
 #include "capstan/training/step.h"
+#include "capstan/user_error.h"
 
 #include "support/temporary_folder.h"
 #include "training/loopback_training.h"

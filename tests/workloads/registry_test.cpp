@@ -3,8 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "capstan/base/user_error.h"
 #include "capstan/config/tasks.h"
+#include "capstan/user_error.h"
 
 namespace capstan::workloads {
 namespace {

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "capstan/base/flat_layout.h"
+#include "capstan/layout.h"
 #include "capstan/step_phase.h"
 
 namespace capstan {

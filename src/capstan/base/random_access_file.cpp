@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "capstan/base/user_error.h"
+#include "capstan/user_error.h"
 
 namespace capstan {
 

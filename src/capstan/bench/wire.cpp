@@ -11,12 +11,12 @@
 
 #include "capstan/base/failure.h"
 #include "capstan/base/text.h"
-#include "capstan/base/user_error.h"
 #include "capstan/bench/wire_check.h"
 #include "capstan/client/connector.h"
 #include "capstan/client/observer.h"
 #include "capstan/launch/local_job.h"
 #include "capstan/layouts/network_layout.h"
+#include "capstan/user_error.h"
 
 namespace capstan::bench {
 namespace {

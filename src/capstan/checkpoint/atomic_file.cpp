@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "capstan/base/user_error.h"
+#include "capstan/user_error.h"
 
 namespace capstan::checkpoint {
 

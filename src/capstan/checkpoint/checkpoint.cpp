@@ -11,10 +11,10 @@
 
 #include "capstan/base/arena_order.h"
 #include "capstan/base/check.h"
-#include "capstan/base/user_error.h"
 #include "capstan/checkpoint/atomic_file.h"
 #include "capstan/checkpoint/checksum.h"
 #include "capstan/checkpoint/safetensors.h"
+#include "capstan/user_error.h"
 
 namespace capstan::checkpoint {
 namespace {

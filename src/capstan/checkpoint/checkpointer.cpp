@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include "capstan/base/check.h"
-#include "capstan/base/user_error.h"
 #include "capstan/checkpoint/run_checkpoints.h"
+#include "capstan/user_error.h"
 
 namespace capstan::checkpoint {
 

@@ -6,11 +6,11 @@
 #include <fmt/format.h>
 
 #include "capstan/base/text.h"
-#include "capstan/base/user_error.h"
 #include "capstan/checkpoint/checkpoint.h"
 #include "capstan/checkpoint/model_file.h"
 #include "capstan/checkpoint/run_checkpoints.h"
 #include "capstan/checkpoint/safetensors.h"
+#include "capstan/user_error.h"
 
 namespace capstan::checkpoint {
 namespace {

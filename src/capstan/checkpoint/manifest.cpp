@@ -8,8 +8,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "capstan/base/user_error.h"
 #include "capstan/checkpoint/checksum.h"
+#include "capstan/user_error.h"
 
 namespace capstan::checkpoint {
 namespace {

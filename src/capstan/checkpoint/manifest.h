@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "capstan/base/data_segment.h"
-#include "capstan/base/flat_layout.h"
 #include "capstan/base/ids.h"
 #include "capstan/base/parameter_groups.h"
+#include "capstan/layout.h"
 
 namespace capstan::checkpoint {
 

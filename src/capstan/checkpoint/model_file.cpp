@@ -5,10 +5,10 @@
 #include <fmt/format.h>
 
 #include "capstan/base/arena_order.h"
-#include "capstan/base/user_error.h"
 #include "capstan/checkpoint/checkpoint.h"
 #include "capstan/checkpoint/safetensors.h"
 #include "capstan/checkpoint/torch_file.h"
+#include "capstan/user_error.h"
 
 namespace capstan::checkpoint {
 namespace {

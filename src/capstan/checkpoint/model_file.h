@@ -3,7 +3,7 @@
 #include <filesystem>
 #include <span>
 
-#include "capstan/base/flat_layout.h"
+#include "capstan/layout.h"
 
 namespace capstan::checkpoint {
 

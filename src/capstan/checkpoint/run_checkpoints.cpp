@@ -9,10 +9,10 @@
 #include <unistd.h>
 
 #include "capstan/base/json.h"
-#include "capstan/base/user_error.h"
 #include "capstan/checkpoint/atomic_file.h"
 #include "capstan/checkpoint/checkpoint.h"
 #include "capstan/checkpoint/checksum.h"
+#include "capstan/user_error.h"
 
 namespace capstan::checkpoint {
 namespace {

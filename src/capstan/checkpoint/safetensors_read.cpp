@@ -11,8 +11,8 @@
 
 #include "capstan/base/dtype.h"
 #include "capstan/base/random_access_file.h"
-#include "capstan/base/user_error.h"
 #include "capstan/checkpoint/safetensors.h"
+#include "capstan/user_error.h"
 
 namespace capstan::checkpoint {
 namespace {

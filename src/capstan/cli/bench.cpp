@@ -2,7 +2,6 @@
 #include <nlohmann/json.hpp>
 
 #include "capstan/base/text.h"
-#include "capstan/base/user_error.h"
 #include "capstan/bench/data.h"
 #include "capstan/bench/result_text.h"
 #include "capstan/bench/wire.h"
@@ -11,6 +10,7 @@
 #include "capstan/cli/signals.h"
 #include "capstan/client/connector.h"
 #include "capstan/job/dataset_options.h"
+#include "capstan/user_error.h"
 
 namespace capstan::cli {
 namespace {

@@ -15,8 +15,8 @@
 
 #include "capstan/base/json.h"
 #include "capstan/base/spelling.h"
-#include "capstan/base/user_error.h"
 #include "capstan/config/given.h"
+#include "capstan/user_error.h"
 
 namespace capstan::cli {
 namespace {

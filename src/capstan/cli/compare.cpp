@@ -2,13 +2,13 @@
 
 #include <fmt/format.h>
 
-#include "capstan/base/user_error.h"
 #include "capstan/cli/command_line.h"
 #include "capstan/cli/commands.h"
 #include "capstan/cli/signals.h"
 #include "capstan/cli/terminal_progress.h"
 #include "capstan/job/comparison.h"
 #include "capstan/launch/compute_environment.h"
+#include "capstan/user_error.h"
 
 namespace capstan::cli {
 namespace {

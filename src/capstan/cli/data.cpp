@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 #include <signal.h>
 
-#include "capstan/base/user_error.h"
 #include "capstan/cli/command_line.h"
 #include "capstan/cli/commands.h"
 #include "capstan/cli/signals.h"
@@ -10,6 +9,7 @@
 #include "capstan/fetch/listing.h"
 #include "capstan/fetch/transfer_progress.h"
 #include "capstan/fetch/verify.h"
+#include "capstan/user_error.h"
 
 namespace capstan::cli {
 namespace {

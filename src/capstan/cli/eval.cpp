@@ -1,6 +1,5 @@
 #include <fmt/format.h>
 
-#include "capstan/base/user_error.h"
 #include "capstan/cli/command_line.h"
 #include "capstan/cli/commands.h"
 #include "capstan/cli/signals.h"
@@ -10,6 +9,7 @@
 #include "capstan/job/task_factory.h"
 #include "capstan/training/evaluator.h"
 #include "capstan/training/threads.h"
+#include "capstan/user_error.h"
 
 namespace capstan::cli {
 namespace {

@@ -1,12 +1,12 @@
 #include <fmt/format.h>
 
-#include "capstan/base/user_error.h"
 #include "capstan/checkpoint/checkpoint.h"
 #include "capstan/checkpoint/inspection.h"
 #include "capstan/checkpoint/model_file.h"
 #include "capstan/checkpoint/run_checkpoints.h"
 #include "capstan/cli/command_line.h"
 #include "capstan/cli/commands.h"
+#include "capstan/user_error.h"
 
 namespace capstan::cli {
 namespace {

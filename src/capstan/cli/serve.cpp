@@ -4,13 +4,13 @@
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 
-#include "capstan/base/user_error.h"
 #include "capstan/cli/command_line.h"
 #include "capstan/cli/commands.h"
 #include "capstan/cli/signals.h"
 #include "capstan/cli/terminal_progress.h"
 #include "capstan/job/resume.h"
 #include "capstan/strategy/listing.h"
+#include "capstan/user_error.h"
 
 namespace capstan::cli {
 namespace {

@@ -5,7 +5,6 @@
 
 #include <fmt/format.h>
 
-#include "capstan/base/user_error.h"
 #include "capstan/cli/command_line.h"
 #include "capstan/cli/commands.h"
 #include "capstan/cli/status_line.h"
@@ -15,6 +14,7 @@
 #include "capstan/simulate/forecast.h"
 #include "capstan/simulate/scenario.h"
 #include "capstan/simulate/sweep.h"
+#include "capstan/user_error.h"
 
 namespace capstan::cli {
 namespace {

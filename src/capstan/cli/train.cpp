@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include "capstan/base/user_error.h"
 #include "capstan/cli/command_line.h"
 #include "capstan/cli/commands.h"
 #include "capstan/cli/signals.h"
@@ -14,6 +13,7 @@
 #include "capstan/job/work.h"
 #include "capstan/strategy/listing.h"
 #include "capstan/training/threads.h"
+#include "capstan/user_error.h"
 
 namespace capstan::cli {
 namespace {

@@ -13,9 +13,9 @@
 #include <netdb.h>
 #include <netinet/in.h>
 
-#include "capstan/base/user_error.h"
 #include "capstan/transport/local/local.h"
 #include "capstan/transport/ucx/ucx.h"
+#include "capstan/user_error.h"
 
 namespace capstan::client {
 namespace {

@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "capstan/base/status.h"
 #include "capstan/client/driver.h"
 #include "capstan/cluster/link.h"
 #include "capstan/cluster/pause_detector.h"
+#include "capstan/status.h"
 
 namespace capstan::client {
 

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "capstan/base/flat_layout.h"
 #include "capstan/client/links.h"
+#include "capstan/layout.h"
 
 namespace capstan::client {
 

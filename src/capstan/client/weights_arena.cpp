@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 #include <sys/mman.h>
 
-#include "capstan/base/user_error.h"
+#include "capstan/user_error.h"
 
 namespace capstan::client {
 

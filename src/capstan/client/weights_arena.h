@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "capstan/base/flat_layout.h"
+#include "capstan/layout.h"
 #include "capstan/transport/segment.h"
 
 namespace capstan::client {

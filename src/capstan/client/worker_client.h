@@ -6,10 +6,10 @@
 #include <vector>
 
 #include "capstan/base/data_segment.h"
-#include "capstan/base/flat_layout.h"
 #include "capstan/client/links.h"
 #include "capstan/client/pending_request.h"
 #include "capstan/client/weights_arena.h"
+#include "capstan/layout.h"
 
 namespace capstan::client {
 

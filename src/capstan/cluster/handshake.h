@@ -1,7 +1,7 @@
 #pragma once
 
-#include "capstan/base/status.h"
 #include "capstan/cluster/token.h"
+#include "capstan/status.h"
 #include "capstan/wire/messages.h"
 
 // Both sides prove that they know the job's token before anything else is read: each answers the peer's

@@ -11,7 +11,7 @@
 
 #include "capstan/base/check.h"
 #include "capstan/base/unique_fd.h"
-#include "capstan/base/user_error.h"
+#include "capstan/user_error.h"
 
 namespace capstan::cluster {
 namespace {

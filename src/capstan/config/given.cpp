@@ -11,9 +11,9 @@
 #include <toml++/toml.h>
 
 #include "capstan/base/spelling.h"
-#include "capstan/base/user_error.h"
 #include "capstan/config/tasks.h"
 #include "capstan/config/toml_file.h"
+#include "capstan/user_error.h"
 
 namespace capstan::config {
 namespace {

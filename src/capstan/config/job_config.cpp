@@ -8,10 +8,10 @@
 
 #include "capstan/base/cores.h"
 #include "capstan/base/text.h"
-#include "capstan/base/user_error.h"
 #include "capstan/config/fields.h"
 #include "capstan/config/tasks.h"
 #include "capstan/strategy/strategy.h"
+#include "capstan/user_error.h"
 
 namespace capstan::config {
 namespace {

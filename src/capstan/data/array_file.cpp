@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include "capstan/base/random_access_file.h"
-#include "capstan/base/user_error.h"
 #include "capstan/checkpoint/safetensors.h"
 #include "capstan/data/npy.h"
 #include "capstan/data/zip_file.h"
+#include "capstan/user_error.h"
 
 namespace capstan::data {
 namespace {

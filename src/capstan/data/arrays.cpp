@@ -9,12 +9,12 @@
 #include <fmt/ranges.h>
 
 #include "capstan/base/text.h"
-#include "capstan/base/user_error.h"
 #include "capstan/data/array_file.h"
 #include "capstan/data/dataset_spec.h"
 #include "capstan/data/held_out.h"
 #include "capstan/data/image_order.h"
 #include "capstan/data/in_memory.h"
+#include "capstan/user_error.h"
 
 namespace capstan::data {
 namespace {

@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
-#include "capstan/base/user_error.h"
 #include "capstan/data/readers.h"
+#include "capstan/user_error.h"
 
 namespace capstan::data {
 namespace {

@@ -8,12 +8,12 @@
 
 #include "capstan/base/spelling.h"
 #include "capstan/base/text.h"
-#include "capstan/base/user_error.h"
 #include "capstan/data/csv_encoder.h"
 #include "capstan/data/dataset_spec.h"
 #include "capstan/data/held_out.h"
 #include "capstan/data/image_order.h"
 #include "capstan/data/in_memory.h"
+#include "capstan/user_error.h"
 
 namespace capstan::data {
 namespace {

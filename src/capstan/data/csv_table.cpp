@@ -13,7 +13,7 @@
 #include "capstan/base/check.h"
 #include "capstan/base/random_access_file.h"
 #include "capstan/base/text.h"
-#include "capstan/base/user_error.h"
+#include "capstan/user_error.h"
 
 namespace capstan::data {
 namespace {

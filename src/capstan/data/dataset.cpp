@@ -7,13 +7,13 @@
 #include <fmt/ranges.h>
 
 #include "capstan/base/spelling.h"
-#include "capstan/base/user_error.h"
 #include "capstan/data/arrays.h"
 #include "capstan/data/csv.h"
 #include "capstan/data/folder_dataset.h"
 #include "capstan/data/in_memory.h"
 #include "capstan/data/locate.h"
 #include "capstan/data/readers.h"
+#include "capstan/user_error.h"
 
 namespace capstan::data {
 namespace {

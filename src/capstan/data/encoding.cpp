@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "capstan/base/json.h"
-#include "capstan/base/user_error.h"
+#include "capstan/user_error.h"
 
 namespace capstan::data {
 namespace {

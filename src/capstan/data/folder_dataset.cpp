@@ -7,10 +7,10 @@
 
 #include <fmt/format.h>
 
-#include "capstan/base/user_error.h"
 #include "capstan/data/held_out.h"
 #include "capstan/data/image_folder.h"
 #include "capstan/data/locate.h"
+#include "capstan/user_error.h"
 
 namespace capstan::data {
 namespace {

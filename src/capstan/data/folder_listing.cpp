@@ -5,8 +5,8 @@
 
 #include <fmt/format.h>
 
-#include "capstan/base/user_error.h"
 #include "capstan/data/held_out.h"
+#include "capstan/user_error.h"
 
 namespace capstan::data {
 namespace {

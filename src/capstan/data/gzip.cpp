@@ -8,7 +8,7 @@
 #include <zlib.h>
 
 #include "capstan/base/check.h"
-#include "capstan/base/user_error.h"
+#include "capstan/user_error.h"
 
 namespace capstan::data {
 namespace {

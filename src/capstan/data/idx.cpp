@@ -3,9 +3,9 @@
 
 #include <fmt/format.h>
 
-#include "capstan/base/user_error.h"
 #include "capstan/data/gzip.h"
 #include "capstan/data/readers.h"
+#include "capstan/user_error.h"
 
 namespace capstan::data {
 namespace {

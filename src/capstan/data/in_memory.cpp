@@ -5,8 +5,8 @@
 #include <fmt/format.h>
 
 #include "capstan/base/text.h"
-#include "capstan/base/user_error.h"
 #include "capstan/data/memory_source.h"
+#include "capstan/user_error.h"
 
 namespace capstan::data {
 namespace {

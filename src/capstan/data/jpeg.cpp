@@ -6,8 +6,8 @@
 #include <jerror.h>
 #include <jpeglib.h>
 
-#include "capstan/base/user_error.h"
 #include "capstan/data/picture.h"
+#include "capstan/user_error.h"
 
 namespace capstan::data {
 namespace {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "capstan/base/data_segment.h"
-#include "capstan/base/flat_layout.h"
+#include "capstan/layout.h"
 #include "capstan/samples.h"
 
 namespace capstan::data {

@@ -4,8 +4,8 @@
 #include <png.h>
 
 #include "capstan/base/check.h"
-#include "capstan/base/user_error.h"
 #include "capstan/data/picture.h"
+#include "capstan/user_error.h"
 
 namespace capstan::data {
 namespace {

@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include "capstan/base/check.h"
-#include "capstan/base/user_error.h"
+#include "capstan/user_error.h"
 
 namespace capstan::data {
 

@@ -5,8 +5,8 @@
 #include <string>
 #include <string_view>
 
-#include "capstan/base/status.h"
 #include "capstan/fetch/manifest.h"
+#include "capstan/status.h"
 
 namespace capstan::fetch {
 

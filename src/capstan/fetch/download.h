@@ -5,7 +5,7 @@
 #include <functional>
 #include <string>
 
-#include "capstan/base/status.h"
+#include "capstan/status.h"
 
 namespace capstan::fetch {
 

@@ -13,11 +13,11 @@
 #include "capstan/base/check.h"
 #include "capstan/base/failure.h"
 #include "capstan/base/unique_fd.h"
-#include "capstan/base/user_error.h"
 #include "capstan/fetch/archive.h"
 #include "capstan/fetch/digest.h"
 #include "capstan/fetch/output_file.h"
 #include "capstan/fetch/verify.h"
+#include "capstan/user_error.h"
 
 namespace capstan::fetch {
 namespace {

@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
-#include "capstan/base/user_error.h"
 #include "capstan/fetch/verify.h"
+#include "capstan/user_error.h"
 
 namespace capstan::fetch {
 namespace {

@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 
 #include "capstan/base/failure.h"
-#include "capstan/base/user_error.h"
 #include "capstan/client/connector.h"
 #include "capstan/job/warnings.h"
 #include "capstan/launch/process_group.h"
 #include "capstan/training/allreduce.h"
+#include "capstan/user_error.h"
 
 namespace capstan::job {
 namespace {

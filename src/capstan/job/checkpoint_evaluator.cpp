@@ -11,9 +11,9 @@
 
 #include "capstan/base/json.h"
 #include "capstan/base/text.h"
-#include "capstan/base/user_error.h"
 #include "capstan/checkpoint/checkpoint.h"
 #include "capstan/job/folder_watch.h"
+#include "capstan/user_error.h"
 
 namespace capstan::job {
 namespace {

@@ -9,11 +9,11 @@
 #include <vector>
 
 #include "capstan/base/failure.h"
-#include "capstan/base/flat_layout.h"
 #include "capstan/base/json.h"
 #include "capstan/base/unique_fd.h"
 #include "capstan/checkpoint/run_checkpoints.h"
 #include "capstan/job/environment.h"
+#include "capstan/layout.h"
 #include "capstan/metrics/evaluation.h"
 
 namespace capstan::job {

@@ -14,11 +14,11 @@
 
 #include "capstan/base/failure.h"
 #include "capstan/base/text.h"
-#include "capstan/base/user_error.h"
 #include "capstan/launch/child.h"
 #include "capstan/metrics/evaluation.h"
 #include "capstan/metrics/run_folder.h"
 #include "capstan/report/page.h"
+#include "capstan/user_error.h"
 
 namespace capstan::job {
 namespace {

@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "capstan/base/flat_layout.h"
 #include "capstan/config/job_config.h"
 #include "capstan/job/step_budget.h"
+#include "capstan/layout.h"
 #include "capstan/metric.h"
 
 namespace capstan::job {

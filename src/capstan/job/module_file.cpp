@@ -6,8 +6,8 @@
 
 #include <fmt/format.h>
 
-#include "capstan/base/user_error.h"
 #include "capstan/checkpoint/checksum.h"
+#include "capstan/user_error.h"
 
 namespace capstan::job {
 

@@ -3,10 +3,10 @@
 #include <ATen/Context.h>
 #include <fmt/format.h>
 
-#include "capstan/base/user_error.h"
 #include "capstan/torch/run.h"
 #include "capstan/training/state_dict.h"
 #include "capstan/training/task_errors.h"
+#include "capstan/user_error.h"
 
 namespace capstan::job {
 namespace {

@@ -5,11 +5,11 @@
 
 #include <fmt/format.h>
 
-#include "capstan/base/user_error.h"
 #include "capstan/checkpoint/checkpoint.h"
 #include "capstan/config/differences.h"
 #include "capstan/config/toml_file.h"
 #include "capstan/job/run_record.h"
+#include "capstan/user_error.h"
 
 namespace capstan::job {
 namespace {

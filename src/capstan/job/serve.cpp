@@ -8,12 +8,12 @@
 #include "capstan/base/failure.h"
 #include "capstan/base/json.h"
 #include "capstan/base/text.h"
-#include "capstan/base/user_error.h"
 #include "capstan/client/connector.h"
 #include "capstan/config/shared_fields.h"
 #include "capstan/job/module_file.h"
 #include "capstan/server/server.h"
 #include "capstan/transport/listeners.h"
+#include "capstan/user_error.h"
 
 namespace capstan::job {
 namespace {

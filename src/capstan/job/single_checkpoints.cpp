@@ -4,9 +4,9 @@
 #include <utility>
 
 #include "capstan/base/failure.h"
-#include "capstan/base/user_error.h"
 #include "capstan/checkpoint/checkpoint.h"
 #include "capstan/models/buffers.h"
+#include "capstan/user_error.h"
 
 namespace capstan::job {
 namespace {

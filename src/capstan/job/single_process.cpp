@@ -4,10 +4,10 @@
 
 #include <fmt/format.h>
 
-#include "capstan/base/user_error.h"
 #include "capstan/data/partition.h"
 #include "capstan/job/warnings.h"
 #include "capstan/models/buffers.h"
+#include "capstan/user_error.h"
 
 namespace capstan::job {
 namespace {

@@ -7,10 +7,10 @@
 #include <fmt/format.h>
 
 #include "capstan/base/failure.h"
-#include "capstan/base/user_error.h"
 #include "capstan/checkpoint/run_checkpoints.h"
 #include "capstan/data/partition.h"
 #include "capstan/job/warnings.h"
+#include "capstan/user_error.h"
 
 namespace capstan::job {
 namespace {

@@ -5,7 +5,6 @@
 #include <optional>
 #include <string>
 
-#include "capstan/base/flat_layout.h"
 #include "capstan/checkpoint/manifest.h"
 #include "capstan/client/observer.h"
 #include "capstan/config/job_config.h"
@@ -16,6 +15,7 @@
 #include "capstan/job/run_record.h"
 #include "capstan/job/worker_watch.h"
 #include "capstan/launch/processes.h"
+#include "capstan/layout.h"
 
 namespace capstan::job {
 

@@ -9,7 +9,6 @@
 #include <fmt/format.h>
 
 #include "capstan/base/check.h"
-#include "capstan/base/user_error.h"
 #include "capstan/job/dataset_options.h"
 #include "capstan/job/module_file.h"
 #include "capstan/job/own_task.h"
@@ -20,6 +19,7 @@
 #include "capstan/training/network.h"
 #include "capstan/training/scripted_task.h"
 #include "capstan/training/state_dict.h"
+#include "capstan/user_error.h"
 #include "capstan/workloads/registry.h"
 
 namespace capstan::job {

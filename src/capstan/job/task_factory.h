@@ -3,9 +3,9 @@
 #include <memory>
 #include <string>
 
-#include "capstan/base/flat_layout.h"
 #include "capstan/config/job_config.h"
 #include "capstan/job/program.h"
+#include "capstan/layout.h"
 #include "capstan/torch/task.h"
 
 namespace capstan::job {

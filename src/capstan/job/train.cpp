@@ -7,7 +7,6 @@
 
 #include <fmt/format.h>
 
-#include "capstan/base/user_error.h"
 #include "capstan/client/connector.h"
 #include "capstan/job/allreduce_group.h"
 #include "capstan/job/module_file.h"
@@ -16,6 +15,7 @@
 #include "capstan/job/versions.h"
 #include "capstan/job/warnings.h"
 #include "capstan/training/threads.h"
+#include "capstan/user_error.h"
 
 namespace capstan::job {
 namespace {

@@ -7,7 +7,6 @@
 #include "capstan/base/failure.h"
 #include "capstan/base/json.h"
 #include "capstan/base/text.h"
-#include "capstan/base/user_error.h"
 #include "capstan/checkpoint/model_file.h"
 #include "capstan/client/connector.h"
 #include "capstan/client/observer.h"
@@ -17,6 +16,7 @@
 #include "capstan/job/warnings.h"
 #include "capstan/models/arena.h"
 #include "capstan/models/buffers.h"
+#include "capstan/user_error.h"
 
 namespace capstan::job {
 namespace {

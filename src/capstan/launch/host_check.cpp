@@ -12,11 +12,11 @@
 #include <unistd.h>
 
 #include "capstan/base/cores.h"
-#include "capstan/base/user_error.h"
 #include "capstan/launch/child.h"
 #include "capstan/launch/compute_environment.h"
 #include "capstan/transport/segment.h"
 #include "capstan/transport/ucx/ucx.h"
+#include "capstan/user_error.h"
 
 namespace capstan::launch {
 namespace {

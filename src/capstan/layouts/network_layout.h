@@ -3,7 +3,7 @@
 #include <string>
 #include <string_view>
 
-#include "capstan/base/flat_layout.h"
+#include "capstan/layout.h"
 #include "capstan/layouts/networks.h"
 #include "capstan/layouts/tensor_table.h"
 

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "capstan/base/flat_layout.h"
+#include "capstan/layout.h"
 
 namespace capstan::layouts {
 

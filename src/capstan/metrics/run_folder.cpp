@@ -6,7 +6,7 @@
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 
-#include "capstan/base/user_error.h"
+#include "capstan/user_error.h"
 
 namespace capstan::metrics {
 namespace {

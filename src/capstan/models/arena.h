@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "capstan/base/flat_layout.h"
+#include "capstan/layout.h"
 #include "capstan/torch/named_tensor.h"
 
 namespace capstan::models {

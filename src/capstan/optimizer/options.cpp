@@ -6,8 +6,8 @@
 #include <fmt/ranges.h>
 
 #include "capstan/base/spelling.h"
-#include "capstan/base/user_error.h"
 #include "capstan/optimizer/optimizer.h"
+#include "capstan/user_error.h"
 
 namespace capstan::optimizer {
 namespace {

@@ -9,7 +9,7 @@
 #include "capstan/base/parameter_groups.h"
 #include "capstan/base/spelling.h"
 #include "capstan/base/text.h"
-#include "capstan/base/user_error.h"
+#include "capstan/user_error.h"
 
 namespace capstan::optimizer {
 namespace {

@@ -6,9 +6,9 @@
 #include <span>
 #include <vector>
 
-#include "capstan/base/flat_layout.h"
 #include "capstan/base/ids.h"
 #include "capstan/base/time.h"
+#include "capstan/layout.h"
 
 namespace capstan::server {
 

@@ -8,11 +8,11 @@
 #include <variant>
 #include <vector>
 
-#include "capstan/base/status.h"
 #include "capstan/base/time.h"
 #include "capstan/server/loss_window.h"
 #include "capstan/server/orders.h"
 #include "capstan/server/worker_table.h"
+#include "capstan/status.h"
 #include "capstan/strategy/engine.h"
 
 namespace capstan::server {

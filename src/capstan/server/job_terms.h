@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "capstan/base/data_segment.h"
-#include "capstan/base/flat_layout.h"
 #include "capstan/base/ids.h"
+#include "capstan/layout.h"
 #include "capstan/wire/messages.h"
 
 namespace capstan::server {

@@ -4,7 +4,7 @@
 #include <spdlog/logger.h>
 
 #include "capstan/base/check.h"
-#include "capstan/base/user_error.h"
+#include "capstan/user_error.h"
 
 namespace capstan::server {
 namespace {

@@ -6,8 +6,8 @@
 #include <fmt/format.h>
 #include <spdlog/logger.h>
 
-#include "capstan/base/user_error.h"
 #include "capstan/server/leader.h"
+#include "capstan/user_error.h"
 
 namespace capstan::server {
 namespace {

@@ -4,12 +4,12 @@
 #include <memory>
 #include <vector>
 
-#include "capstan/base/flat_layout.h"
 #include "capstan/base/ids.h"
 #include "capstan/base/parameter_groups.h"
-#include "capstan/base/status.h"
 #include "capstan/checkpoint/manifest.h"
+#include "capstan/layout.h"
 #include "capstan/server/worker_arena.h"
+#include "capstan/status.h"
 #include "capstan/transport/connection.h"
 #include "capstan/wire/messages.h"
 

@@ -2,11 +2,11 @@
 
 #include <memory>
 
-#include "capstan/base/status.h"
 #include "capstan/server/member_table.h"
 #include "capstan/server/part_writer.h"
 #include "capstan/server/phase.h"
 #include "capstan/server/shard_server.h"
+#include "capstan/status.h"
 #include "capstan/wire/messages.h"
 
 namespace spdlog {

@@ -4,8 +4,8 @@
 
 #include <fmt/format.h>
 
-#include "capstan/base/user_error.h"
 #include "capstan/placement/shards.h"
+#include "capstan/user_error.h"
 
 namespace capstan::server {
 

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "capstan/base/flat_layout.h"
 #include "capstan/checkpoint/checkpointer.h"
+#include "capstan/layout.h"
 #include "capstan/optimizer/spec.h"
 #include "capstan/server/job_terms.h"
 #include "capstan/server/orders.h"

@@ -2,8 +2,8 @@
 
 #include <memory>
 
-#include "capstan/base/flat_layout.h"
-#include "capstan/base/status.h"
+#include "capstan/layout.h"
+#include "capstan/status.h"
 #include "capstan/transport/segment.h"
 
 namespace capstan::server {

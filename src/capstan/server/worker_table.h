@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "capstan/base/ids.h"
-#include "capstan/base/status.h"
 #include "capstan/checkpoint/manifest.h"
+#include "capstan/status.h"
 #include "capstan/wire/messages.h"
 
 namespace capstan::server {

@@ -7,8 +7,8 @@
 #include <nlohmann/json.hpp>
 #include <toml++/toml.h>
 
-#include "capstan/base/user_error.h"
 #include "capstan/strategy/strategy_spec.h"
+#include "capstan/user_error.h"
 
 namespace capstan::simulate {
 namespace {

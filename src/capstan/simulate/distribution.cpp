@@ -10,7 +10,7 @@
 #include <fmt/format.h>
 
 #include "capstan/base/spelling.h"
-#include "capstan/base/user_error.h"
+#include "capstan/user_error.h"
 
 namespace capstan::simulate {
 namespace {

@@ -5,9 +5,9 @@
 
 #include <fmt/format.h>
 
-#include "capstan/base/user_error.h"
 #include "capstan/simulate/simulation.h"
 #include "capstan/simulate/sweep.h"
+#include "capstan/user_error.h"
 
 namespace capstan::simulate {
 namespace {

@@ -6,9 +6,9 @@
 #include <fmt/format.h>
 
 #include "capstan/base/text.h"
-#include "capstan/base/user_error.h"
 #include "capstan/simulate/calibration.h"
 #include "capstan/simulate/units.h"
+#include "capstan/user_error.h"
 
 namespace capstan::simulate {
 namespace {

@@ -11,11 +11,11 @@
 #include <fmt/format.h>
 
 #include "capstan/base/check.h"
-#include "capstan/base/user_error.h"
 #include "capstan/placement/shards.h"
 #include "capstan/simulate/shared_cores.h"
 #include "capstan/simulate/units.h"
 #include "capstan/strategy/engine.h"
+#include "capstan/user_error.h"
 
 namespace capstan::simulate {
 namespace {

@@ -7,8 +7,8 @@
 #include <fmt/format.h>
 
 #include "capstan/base/text.h"
-#include "capstan/base/user_error.h"
 #include "capstan/simulate/simulation.h"
+#include "capstan/user_error.h"
 
 namespace capstan::simulate {
 namespace {

@@ -5,10 +5,10 @@
 #include <span>
 #include <vector>
 
-#include "capstan/base/flat_layout.h"
 #include "capstan/base/ids.h"
 #include "capstan/base/parameter_groups.h"
 #include "capstan/base/update_rule.h"
+#include "capstan/layout.h"
 #include "capstan/optimizer/spec.h"
 #include "capstan/store/zeroed_array.h"
 

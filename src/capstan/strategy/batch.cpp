@@ -2,9 +2,9 @@
 
 #include <fmt/format.h>
 
-#include "capstan/base/user_error.h"
 #include "capstan/strategy/argument_reader.h"
 #include "capstan/strategy/strategies.h"
+#include "capstan/user_error.h"
 
 namespace capstan::strategy {
 namespace {

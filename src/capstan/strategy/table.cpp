@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include "capstan/base/spelling.h"
-#include "capstan/base/user_error.h"
 #include "capstan/strategy/strategies.h"
+#include "capstan/user_error.h"
 
 namespace capstan::strategy {
 namespace {

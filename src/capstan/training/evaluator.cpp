@@ -4,11 +4,11 @@
 #include <ATen/core/grad_mode.h>
 #include <fmt/format.h>
 
-#include "capstan/base/user_error.h"
 #include "capstan/models/arena.h"
 #include "capstan/models/buffers.h"
 #include "capstan/training/batches.h"
 #include "capstan/training/task_errors.h"
+#include "capstan/user_error.h"
 
 namespace capstan::training {
 namespace {

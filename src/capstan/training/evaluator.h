@@ -5,7 +5,7 @@
 #include <optional>
 #include <span>
 
-#include "capstan/base/flat_layout.h"
+#include "capstan/layout.h"
 #include "capstan/metrics/evaluation.h"
 #include "capstan/torch/task.h"
 

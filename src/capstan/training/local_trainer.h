@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "capstan/base/flat_layout.h"
+#include "capstan/layout.h"
 #include "capstan/models/gradient_arena.h"
 #include "capstan/optimizer/spec.h"
 #include "capstan/store/dense_shard.h"

@@ -5,8 +5,8 @@
 
 #include <fmt/format.h>
 
-#include "capstan/base/user_error.h"
 #include "capstan/training/task_errors.h"
+#include "capstan/user_error.h"
 
 namespace capstan {
 ModuleTask::ModuleTask(std::shared_ptr<torch::nn::Module> module) : module_(std::move(module)) {

@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include "capstan/base/text.h"
-#include "capstan/base/user_error.h"
 #include "capstan/layouts/networks.h"
 #include "capstan/models/registry.h"
 #include "capstan/training/state_dict.h"
+#include "capstan/user_error.h"
 
 namespace capstan::training {
 namespace {

@@ -9,8 +9,8 @@
 #include <ATen/ops/smooth_l1_loss.h>
 #include <fmt/format.h>
 
-#include "capstan/base/flat_layout.h"
-#include "capstan/base/user_error.h"
+#include "capstan/layout.h"
+#include "capstan/user_error.h"
 
 namespace capstan::training {
 namespace {

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "capstan/base/flat_layout.h"
+#include "capstan/layout.h"
 #include "capstan/torch/task.h"
 
 namespace capstan::training {

@@ -9,12 +9,12 @@
 #include <fmt/format.h>
 #include <torch/csrc/jit/serialization/import.h>
 
-#include "capstan/base/flat_layout.h"
 #include "capstan/base/text.h"
-#include "capstan/base/user_error.h"
+#include "capstan/layout.h"
 #include "capstan/training/objective.h"
 #include "capstan/training/state_dict.h"
 #include "capstan/training/task_errors.h"
+#include "capstan/user_error.h"
 
 namespace capstan::training {
 namespace {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "capstan/base/data_segment.h"
-#include "capstan/base/flat_layout.h"
+#include "capstan/layout.h"
 #include "capstan/optimizer/spec.h"
 #include "capstan/store/dense_shard.h"
 #include "capstan/store/zeroed_array.h"

@@ -6,9 +6,9 @@
 #include <ATen/ops/from_blob.h>
 #include <fmt/format.h>
 
-#include "capstan/base/flat_layout.h"
-#include "capstan/base/user_error.h"
 #include "capstan/checkpoint/safetensors.h"
+#include "capstan/layout.h"
+#include "capstan/user_error.h"
 
 namespace capstan::training {
 namespace {

@@ -8,8 +8,8 @@
 #include <fmt/format.h>
 
 #include "capstan/base/failure.h"
-#include "capstan/base/flat_layout.h"
-#include "capstan/base/user_error.h"
+#include "capstan/layout.h"
+#include "capstan/user_error.h"
 
 namespace capstan::training {
 namespace {

@@ -6,8 +6,8 @@
 #include <ATen/ops/empty.h>
 #include <fmt/format.h>
 
-#include "capstan/base/flat_layout.h"
-#include "capstan/base/user_error.h"
+#include "capstan/layout.h"
+#include "capstan/user_error.h"
 
 namespace capstan {
 namespace {

@@ -3,8 +3,8 @@
 #include <atomic>
 #include <cstdint>
 
-#include "capstan/base/status.h"
 #include "capstan/client/worker_client.h"
+#include "capstan/status.h"
 #include "capstan/torch/task.h"
 
 namespace capstan::training {

@@ -7,8 +7,8 @@
 #include <span>
 #include <string>
 
-#include "capstan/base/status.h"
 #include "capstan/base/time.h"
+#include "capstan/status.h"
 #include "capstan/transport/segment.h"
 
 namespace capstan::transport {

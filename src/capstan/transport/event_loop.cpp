@@ -13,7 +13,7 @@
 
 #include "capstan/base/check.h"
 #include "capstan/base/cores.h"
-#include "capstan/base/user_error.h"
+#include "capstan/user_error.h"
 
 namespace capstan::transport {
 namespace {

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "capstan/base/check.h"
-#include "capstan/base/user_error.h"
+#include "capstan/user_error.h"
 
 namespace capstan::transport {
 namespace {

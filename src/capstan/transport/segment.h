@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <span>
 
-#include "capstan/base/status.h"
 #include "capstan/base/unique_fd.h"
+#include "capstan/status.h"
 
 namespace capstan::transport {
 

@@ -4,7 +4,7 @@
 #include <optional>
 #include <vector>
 
-#include "capstan/base/status.h"
+#include "capstan/status.h"
 #include "capstan/wire/messages.h"
 
 namespace capstan::wire {

@@ -7,11 +7,11 @@
 #include <variant>
 #include <vector>
 
-#include "capstan/base/flat_layout.h"
 #include "capstan/base/ids.h"
 #include "capstan/base/parameter_groups.h"
-#include "capstan/base/status.h"
 #include "capstan/base/update_rule.h"
+#include "capstan/layout.h"
+#include "capstan/status.h"
 #include "capstan/wire/codec.h"
 
 // Every message between processes. docs/wire_format.md describes the bytes and the order.

@@ -1,6 +1,6 @@
 #include "capstan/workloads/registry.h"
 
-#include "capstan/base/user_error.h"
+#include "capstan/user_error.h"
 #include "capstan/workloads/char_language_model.h"
 #include "capstan/workloads/gan.h"
 

@@ -11,8 +11,8 @@
 
 #include <fmt/format.h>
 
-#include "capstan/base/user_error.h"
 #include "capstan/data/gzip.h"
+#include "capstan/user_error.h"
 
 // The assembler includes the file: no generated code, and no file to find at run time.
 asm(R"(

@@ -5,8 +5,8 @@
 #include <optional>
 #include <string>
 
-#include "capstan/base/status.h"
 #include "capstan/base/unique_fd.h"
+#include "capstan/status.h"
 #include "capstan/transport/connection.h"
 
 struct iovec;

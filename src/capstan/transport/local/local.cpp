@@ -11,8 +11,8 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
-#include "capstan/base/user_error.h"
 #include "capstan/transport/local/local_core.h"
+#include "capstan/user_error.h"
 
 namespace capstan::transport::local {
 namespace {

@@ -5,8 +5,8 @@
 #include <utility>
 #include <vector>
 
-#include "capstan/base/user_error.h"
 #include "capstan/transport/loopback/pipe.h"
+#include "capstan/user_error.h"
 
 namespace capstan::transport::loopback {
 

@@ -5,7 +5,7 @@
 
 #include <sys/socket.h>
 
-#include "capstan/base/status.h"
+#include "capstan/status.h"
 
 namespace capstan::transport::ucx {
 

@@ -7,10 +7,10 @@
 #include <sched.h>
 
 #include "capstan/base/check.h"
-#include "capstan/base/user_error.h"
 #include "capstan/transport/ucx/address.h"
 #include "capstan/transport/ucx/ucx_core.h"
 #include "capstan/transport/ucx/ucx_listener.h"
+#include "capstan/user_error.h"
 
 namespace capstan::transport::ucx {
 namespace {

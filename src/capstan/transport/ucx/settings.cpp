@@ -8,7 +8,7 @@
 #include <ucs/config/global_opts.h>
 #include <ucs/debug/debug.h>
 
-#include "capstan/base/user_error.h"
+#include "capstan/user_error.h"
 
 namespace capstan::transport::ucx {
 namespace {

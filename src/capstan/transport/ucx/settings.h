@@ -5,7 +5,7 @@
 
 #include <ucp/api/ucp.h>
 
-#include "capstan/base/status.h"
+#include "capstan/status.h"
 
 // UCX's settings, owning handles, and messages for its errors.
 namespace capstan::transport::ucx {

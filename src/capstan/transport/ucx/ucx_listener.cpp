@@ -2,8 +2,8 @@
 
 #include <utility>
 
-#include "capstan/base/user_error.h"
 #include "capstan/transport/ucx/ucx_core.h"
+#include "capstan/user_error.h"
 
 namespace capstan::transport::ucx {
 

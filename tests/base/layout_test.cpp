@@ -1,4 +1,4 @@
-#include "capstan/base/flat_layout.h"
+#include "capstan/layout.h"
 
 #include <gtest/gtest.h>
 

@@ -1,1 +1,0 @@
-#include "capstan/status.h"

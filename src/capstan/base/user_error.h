@@ -1,1 +1,0 @@
-#include "capstan/user_error.h"
