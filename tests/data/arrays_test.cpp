@@ -8,6 +8,7 @@
 
 #include "capstan/user_error.h"
 
+#include "data/rendered.h"
 #include "data/written_arrays.h"
 
 namespace capstan::data {
@@ -17,18 +18,6 @@ using namespace capstan::testing;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
-
-std::vector<float> rendered(const SampleSource& source, std::size_t sample) {
-  std::vector<float> out(source.shape().elements());
-  source.render(sample, 0, out.data());
-  return out;
-}
-
-std::vector<float> target(const SampleSource& source, std::size_t sample) {
-  std::vector<float> out(source.shape().target_elements());
-  source.write_target(sample, out.data());
-  return out;
-}
 
 class Arrays : public ::testing::Test {
  protected:

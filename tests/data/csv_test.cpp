@@ -7,28 +7,16 @@
 
 #include "capstan/user_error.h"
 
+#include "data/rendered.h"
 #include "support/temporary_folder.h"
 
 namespace capstan::data {
 namespace {
 
-using capstan::testing::TemporaryFolder;
-using capstan::testing::write_file;
+using namespace capstan::testing;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
-
-std::vector<float> rendered(const SampleSource& source, std::size_t sample) {
-  std::vector<float> out(source.shape().elements());
-  source.render(sample, 0, out.data());
-  return out;
-}
-
-std::vector<float> target(const SampleSource& source, std::size_t sample) {
-  std::vector<float> out(source.shape().target_elements());
-  source.write_target(sample, out.data());
-  return out;
-}
 
 class Csv : public ::testing::Test {
  protected:

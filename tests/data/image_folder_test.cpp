@@ -11,6 +11,7 @@
 #include "capstan/data/prefetcher.h"
 #include "capstan/user_error.h"
 
+#include "data/rendered.h"
 #include "support/temporary_folder.h"
 
 namespace capstan::data {
@@ -18,6 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using capstan::testing::contents;
+using capstan::testing::rendered;
 using capstan::testing::TemporaryFolder;
 using capstan::testing::write_file;
 using ::testing::AllOf;
@@ -66,12 +68,6 @@ class ImageFolder : public ::testing::Test {
 
   TemporaryFolder folder_;
 };
-
-std::vector<float> rendered(const SampleSource& source, std::size_t sample, std::uint64_t epoch) {
-  std::vector<float> out(source.shape().elements());
-  source.render(sample, epoch, out.data());
-  return out;
-}
 
 TEST_F(ImageFolder, ListsClassesAndFilesInOrder) {
   const auto listing = list_folder(folder_ / "train");

@@ -6,8 +6,12 @@
 
 #include <gtest/gtest.h>
 
+#include "data/rendered.h"
+
 namespace capstan::data {
 namespace {
+
+using namespace capstan::testing;
 
 constexpr std::int64_t kHeight = 6, kWidth = 5, kChannels = 3;
 
@@ -21,12 +25,6 @@ Split some_images(std::size_t count) {
   }
   for (int c = 0; c < kChannels; ++c) split.levels.push_back(normalised_levels(0.1 * (c + 1), 0.2));
   return split;
-}
-
-std::vector<float> rendered(const SampleSource& source, std::size_t sample, std::uint64_t epoch) {
-  std::vector<float> out(source.shape().elements());
-  source.render(sample, epoch, out.data());
-  return out;
 }
 
 // The definition: pad the image with 4 black pixels, crop to the image's size, mirror, normalise.
@@ -87,9 +85,7 @@ TEST(MemorySource, ReturnsNumbersUnchanged) {
   EXPECT_TRUE(source.is_immediate());
   EXPECT_EQ(source.count(), 4u);
   EXPECT_EQ(rendered(source, 2, 7), (std::vector<float>{3, 3.25f, 3.5f, 3.75f, 4, 4.25f}));
-  std::vector<float> target(2);
-  source.write_target(3, target.data());
-  EXPECT_EQ(target, (std::vector<float>{-6, -7}));
+  EXPECT_EQ(target(source, 3), (std::vector<float>{-6, -7}));
 }
 
 // Images of floats are shifted as images of bytes that are normalised to the same floats.

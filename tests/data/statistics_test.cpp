@@ -9,11 +9,13 @@
 #include "capstan/data/in_memory.h"
 #include "capstan/user_error.h"
 
+#include "data/rendered.h"
+
 namespace capstan::data {
 namespace {
 
-using testing::HasSubstr;
-using testing::ThrowsMessage;
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
 
 // By hand: 1, 3, 5, 7 have mean 4 and variance 5.
 TEST(Statistics, AreMeanAndPopulationDeviationOfEachElement) {
@@ -37,7 +39,7 @@ TEST(Statistics, OfLevelsCountThemAsShareOf255) {
 TEST(Statistics, AConstantBecomesExactlyZero) {
   std::vector<float> values(1001, 0.1f);
   normalise(measure(values, 1), values);
-  EXPECT_THAT(values, testing::Each(0.0f));
+  EXPECT_THAT(values, ::testing::Each(0.0f));
 }
 
 TEST(Statistics, NormaliseEachElement) {
@@ -53,10 +55,7 @@ TEST(Statistics, OptionsAreRefusedByName) {
 }
 
 std::vector<float> first_test_sample(const DatasetOptions& options) {
-  const auto dataset = load(options);
-  std::vector<float> out(dataset.test->shape().elements());
-  dataset.test->render(0, 0, out.data());
-  return out;
+  return capstan::testing::rendered(*load(options).test, 0);
 }
 
 // Raw levels and statistics of the whole training part, computed here, give the normalised floats.
