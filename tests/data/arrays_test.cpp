@@ -126,6 +126,59 @@ TEST_F(Arrays, AreNormalisedByTheTrainingPart) {
   }
 }
 
+// Numbers that differ by less than floats can show: `large` plus 1, 3, 5, 7 (mean 4, variance 5) steps, and
+// 101 held out.
+template <class T>
+void expect_kept_apart(const std::filesystem::path& folder, const std::string& descr, T large, T step) {
+  std::vector<T> values;
+  for (const int k : {1, 3, 5, 7, 101}) values.push_back(static_cast<T>(large + static_cast<T>(k) * step));
+  write_npy(folder / "x.npy", descr, {5}, values);
+  write_npy(folder / "y.npy", "|u1", {5}, std::vector<std::uint8_t>(5));
+  DatasetOptions o{"arrays:x.npy:target=y.npy", folder.string(), 1};
+  const auto dataset = data::load(o);
+  const auto expected = [](double k) { return static_cast<float>((k - 4) / std::sqrt(5.0)); };
+  for (std::size_t i = 0; i < 4; ++i)
+    EXPECT_FLOAT_EQ(rendered(*dataset.train, i)[0], expected(1.0 + 2.0 * static_cast<double>(i))) << descr;
+  EXPECT_FLOAT_EQ(rendered(*dataset.test, 0)[0], expected(101)) << descr;
+  o.normalize = Normalize::kNone;
+  EXPECT_EQ(rendered(*data::load(o).test, 0)[0], static_cast<float>(values[4])) << descr;
+}
+
+TEST_F(Arrays, LargeNumbersAreNormalisedBeforeTheyAreRounded) {
+  expect_kept_apart<double>(folder_.path(), "<f8", 1.7e9, 0.25);
+  expect_kept_apart<std::int32_t>(folder_.path(), "<i4", -1'700'000'000, 1);
+  expect_kept_apart<std::uint32_t>(folder_.path(), "<u4", 4'200'000'000u, 1);
+  expect_kept_apart<std::int64_t>(folder_.path(), "<i8", 1'700'000'000'000, 1);
+  expect_kept_apart<std::uint64_t>(folder_.path(), "<u8", std::uint64_t{1} << 63, 4096);
+}
+
+// Channel 0 is 1e9 + 1, 3, 5, 7 (mean 4, variance 5), channel 1 is constant.
+TEST_F(Arrays, LargeNumbersOfImagesAreNormalisedByChannel) {
+  std::vector<double> values;
+  for (const double k : {1, 5, 1, 5, 101}) values.insert(values.end(), {1e9 + k, 1e9 + k + 2, 0.1, 0.1});
+  write_npy(folder_ / "x.npy", "<f8", {5, 2, 1, 2}, values);
+  write_npy(folder_ / "y.npy", "|u1", {5}, std::vector<std::uint8_t>(5));
+  auto o = options("x.npy:target=y.npy");
+  o.normalize = Normalize::kAuto;
+  const auto dataset = data::load(o);
+  const auto n = [](double k) { return static_cast<float>((k - 4) / std::sqrt(5.0)); };
+  EXPECT_THAT(rendered(*dataset.train, 0), ElementsAre(n(1), 0, n(3), 0));
+  EXPECT_THAT(rendered(*dataset.test, 0), ElementsAre(n(101), 0, n(103), 0));
+}
+
+TEST_F(Arrays, ANumberTooLargeToBeNormalisedIsAnError) {
+  write_npy(folder_ / "x.npy", "<f4", {5}, std::vector<float>{1e-40f, 2e-40f, 1e-40f, 2e-40f, 1});
+  write_npy(folder_ / "y.npy", "|u1", {5}, std::vector<std::uint8_t>(5));
+  auto o = options("x.npy:target=y.npy");
+  EXPECT_NO_THROW(data::load(o));
+  o.normalize = Normalize::kAuto;
+  EXPECT_THAT(
+      [&] { data::load(o); },
+      ThrowsMessage<UserError>("arrays:x.npy:target=y.npy: number 0 of sample 0 of the test part is too "
+                               "large to be normalised (the standard deviation is 5e-41): correct it, or "
+                               "give --normalize none"));
+}
+
 TEST_F(Arrays, NamesAreFoundOrAskedFor) {
   const auto x = bytes_of_values(std::vector<float>(10, 0.5f)), y = std::string(10, '\x01');
   const auto write = [&](const std::string& a, const std::string& b) {
@@ -153,6 +206,10 @@ TEST_F(Arrays, BadArraysAreErrorsOfOneLine) {
   expect_error("nan.npy:target=y.npy", "nan.npy: the value at [2, 1] is nan, not a finite 32-bit float");
   write_npy(folder_ / "big.npy", "<f8", {6}, std::vector<double>{0, 1e300, 0, 0, 0, 0});
   expect_error("big.npy:target=y.npy", "big.npy: the value at [1] is inf, not a finite 32-bit float");
+  auto big = options("big.npy:target=y.npy");
+  big.normalize = Normalize::kTrain;
+  EXPECT_THAT([&] { data::load(big); },
+              ThrowsMessage<UserError>(HasSubstr("the value at [1] is 1e+300, not a finite 32-bit float")));
   write_npy(folder_ / "short.npy", "<f4", {5}, std::vector<float>(5));
   expect_error("short.npy:target=y.npy", "short.npy: 5 inputs but 6 targets");
   write_npy(folder_ / "none.npy", "<f4", {0, 4}, std::vector<float>());

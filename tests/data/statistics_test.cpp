@@ -42,6 +42,22 @@ TEST(Statistics, AConstantBecomesExactlyZero) {
   EXPECT_THAT(values, ::testing::Each(0.0f));
 }
 
+// The sum of these has rounding errors, which must not count as a deviation.
+TEST(Statistics, AConstantOfDoublesBecomesExactlyZero) {
+  const std::vector<double> values(1001, 0.1);
+  EXPECT_THAT(normalised(measure(values, 1), values), ::testing::Each(0.0f));
+}
+
+// 1, 3, 5, 7 have mean 4 and variance 5.
+TEST(Statistics, OfHugeValuesAreExact) {
+  const std::vector<double> near = {1e15 + 1, 1e15 + 3, 1e15 + 5, 1e15 + 7};
+  EXPECT_EQ(measure(near, 1).mean[0], 1e15 + 4);
+  EXPECT_DOUBLE_EQ(measure(near, 1).deviation[0], std::sqrt(5.0));
+  const std::vector<float> far = {3e38f, -3e38f, 3e38f, -3e38f};
+  EXPECT_EQ(measure(far, 1).mean[0], 0);
+  EXPECT_EQ(measure(far, 1).deviation[0], static_cast<double>(3e38f));
+}
+
 TEST(Statistics, NormaliseEachElement) {
   std::vector<float> values = {1, 2, 3, 4};
   normalise({{1, 2}, {2, 4}}, values);

@@ -1,7 +1,6 @@
 #include "capstan/data/arrays.h"
 
 #include <algorithm>
-#include <cmath>
 #include <span>
 #include <string_view>
 
@@ -10,6 +9,7 @@
 
 #include "capstan/base/text.h"
 #include "capstan/data/array_file.h"
+#include "capstan/data/array_numbers.h"
 #include "capstan/data/dataset_spec.h"
 #include "capstan/data/held_out.h"
 #include "capstan/data/image_order.h"
@@ -87,25 +87,6 @@ std::int64_t samples_of(const Array& array) {
   return array.dims[0];
 }
 
-// "[3, 0, 7]" for an element of an array.
-std::string index_text(std::size_t element, std::span<const std::int64_t> dims) {
-  std::vector<std::size_t> index(dims.size());
-  for (auto d = dims.size(); d-- > 0; element /= static_cast<std::size_t>(dims[d]))
-    index[d] = element % static_cast<std::size_t>(dims[d]);
-  return fmt::format("[{}]", fmt::join(index, ", "));
-}
-
-std::vector<float> floats_of(const Array& array) {
-  std::vector<float> out(array.bytes.size() / bytes_of(array.type));
-  to_floats(array.type, array.bytes, out);
-  const auto bad = std::ranges::find_if_not(out, [](float v) { return std::isfinite(v); });
-  if (bad != out.end()) {
-    fail(array.place, fmt::format("the value at {} is {}, not a finite 32-bit float",
-                                  index_text(static_cast<std::size_t>(bad - out.begin()), array.dims), *bad));
-  }
-  return out;
-}
-
 std::vector<std::int64_t> sample_dims(const Array& array) {
   if (array.dims.size() == 1) return {1};
   return {array.dims.begin() + 1, array.dims.end()};
@@ -123,7 +104,21 @@ void read_labels(const Array& target, Split& split) {
   split.shape.classes = *std::ranges::max_element(split.labels) + 1;
 }
 
-void read_input(Array& input, const std::vector<std::int64_t>& shape, Split& split) {
+// The raw numbers of an input: only numbers that are normalised need more precision than floats have.
+void read_numbers(const Array& input, bool normalised, Split& split) {
+  if (normalised && !fits_floats(input.type)) {
+    split.doubles = doubles_of(input);
+  } else {
+    split.values = floats_of(input);
+    if (input.type == DType::kU8)
+      for (auto& v : split.values) v = static_cast<float>(static_cast<double>(v) / 255.0);
+  }
+  if (!split.shape.is_image()) return;
+  to_channels_last(split.shape.input, split.values);
+  to_channels_last(split.shape.input, split.doubles);
+}
+
+void read_input(const Array& input, const std::vector<std::int64_t>& shape, bool normalised, Split& split) {
   split.shape.input = sample_dims(input);
   if (!shape.empty()) {
     const auto elements = split.shape.elements();
@@ -139,13 +134,10 @@ void read_input(Array& input, const std::vector<std::int64_t>& shape, Split& spl
     to_channels_last(split.shape.input, split.pixels);
     return;
   }
-  split.values = floats_of(input);
-  if (input.type == DType::kU8)
-    for (auto& v : split.values) v = static_cast<float>(static_cast<double>(v) / 255.0);
-  if (split.shape.is_image()) to_channels_last(split.shape.input, split.values);
+  read_numbers(input, normalised, split);
 }
 
-Split split_of(Part part, const DatasetSpec& spec) {
+Split split_of(Part part, const DatasetSpec& spec, bool normalised) {
   const auto inputs = samples_of(part.input), targets = samples_of(part.target);
   if (inputs != targets)
     fail(part.place, fmt::format("{} but {}", counted(static_cast<std::uint64_t>(inputs), "input"),
@@ -157,7 +149,7 @@ Split split_of(Part part, const DatasetSpec& spec) {
     split.shape.target = sample_dims(part.target);
     split.targets = floats_of(part.target);
   }
-  read_input(part.input, spec.shape(), split);
+  read_input(part.input, spec.shape(), normalised, split);
   return split;
 }
 
@@ -173,14 +165,14 @@ void check_alike(const std::string& place, const SampleShape& test, const Sample
     fail(place, fmt::format("its target is {}, that for training {}", target_text(test), target_text(train)));
 }
 
-Splits load_splits(const DatasetSpec& spec, bool with_train) {
-  if (!spec.has("test")) return hold_out(split_of(read_train(spec), spec), spec.file().string());
+Splits load_splits(const DatasetSpec& spec, bool with_train, bool normalised) {
+  if (!spec.has("test")) return hold_out(split_of(read_train(spec), spec, normalised), spec.file().string());
   Splits out;
   auto test = read_test(spec);
   const auto place = test.place;
-  out.test = split_of(std::move(test), spec);
+  out.test = split_of(std::move(test), spec, normalised);
   if (!with_train) return out;
-  out.train = split_of(read_train(spec), spec);
+  out.train = split_of(read_train(spec), spec, normalised);
   check_alike(place, out.test.shape, out.train.shape);
   return out;
 }
@@ -191,7 +183,7 @@ Dataset open_arrays(const DatasetOptions& options) {
   const DatasetSpec spec(options.name, kOptions, kArraysForm, options.data_dir);
   // Without the run's encoding, only the training part tells the number of classes.
   const bool with_train = !options.encoding || needs_train(options, {});
-  auto splits = load_splits(spec, with_train);
+  auto splits = load_splits(spec, with_train, options.normalize != Normalize::kNone);
   const auto known = options.encoding ? options.encoding->classes : 0;
   if (splits.test.shape.has_classes()) {
     const auto classes = std::max({splits.train.shape.classes, splits.test.shape.classes, known});

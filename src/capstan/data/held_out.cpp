@@ -43,6 +43,7 @@ Splits hold_out(Split all, const std::string& place) {
   const auto elements = all.shape.elements();
   divide(all.pixels, elements, out.test.pixels);
   divide(all.values, elements, out.test.values);
+  divide(all.doubles, elements, out.test.doubles);
   divide(all.labels, 1, out.test.labels);
   divide(all.targets, all.shape.target_elements(), out.test.targets);
   out.train = std::move(all);

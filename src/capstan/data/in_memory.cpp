@@ -1,5 +1,7 @@
 #include "capstan/data/in_memory.h"
 
+#include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include <fmt/format.h>
@@ -51,7 +53,9 @@ Statistics statistics_of(const DatasetOptions& options, const Statistics& consta
         options.name, counted(period, shape.is_image() ? "channel" : "number"), known.mean.size()));
   }
   const auto& train = splits.train;
-  auto out = train.pixels.empty() ? measure(train.values, period) : measure(train.pixels, period);
+  auto out = !train.pixels.empty()    ? measure(train.pixels, period)
+             : !train.doubles.empty() ? measure(train.doubles, period)
+                                      : measure(train.values, period);
   if (!shape.is_image()) except_categories(columns, out);
   return out;
 }
@@ -63,9 +67,26 @@ void normalise(Split& split, const Statistics& statistics) {
     return;
   }
   split.black.assign(split.shape.is_image() ? period : 0, 0);
-  if (statistics.empty()) return;
   normalise(statistics, split.black);
-  normalise(statistics, split.values);
+  if (split.doubles.empty()) {
+    normalise(statistics, split.values);
+  } else {
+    split.values = normalised(statistics, split.doubles);
+    split.doubles = std::vector<double>();  // frees the memory
+  }
+}
+
+// A value far outside of the range of the training part may have become infinite.
+void check_finite(const DatasetOptions& options, const Split& split, const char* part,
+                  const Statistics& statistics) {
+  const auto bad = std::ranges::find_if_not(split.values, [](float v) { return std::isfinite(v); });
+  if (bad == split.values.end()) return;
+  const auto at = static_cast<std::size_t>(bad - split.values.begin());
+  throw UserError(fmt::format(
+      "{}: number {} of sample {} of the {} part is too large to be normalised (the standard deviation is "
+      "{:.3g}): correct it, or give --normalize none",
+      options.name, at % split.shape.elements(), at / split.shape.elements(), part,
+      statistics.deviation[at % statistics.deviation.size()]));
 }
 
 void check_image_size(const DatasetOptions& options, const SampleShape& shape) {
@@ -103,11 +124,13 @@ Dataset in_memory(const DatasetOptions& options, Splits splits, const InMemory& 
   encoding.classes = shape.classes;
   encoding.statistics = statistics_of(options, kind.constants, splits, encoding.columns);
   normalise(splits.test, encoding.statistics);
+  check_finite(options, splits.test, "test", encoding.statistics);
   Dataset out;
   out.test = std::make_unique<MemorySource>(std::move(splits.test));
   out.encoding = std::move(encoding);
   if (options.test_only) return out;
   normalise(splits.train, out.encoding.statistics);
+  check_finite(options, splits.train, "training", out.encoding.statistics);
   if (augment == Augment::kNone)
     out.train = std::make_unique<MemorySource>(std::move(splits.train));
   else

@@ -25,12 +25,14 @@ void normalise(std::span<const std::uint8_t> pixels, std::span<const Levels> lev
 
 // Samples in memory. The inputs are bytes or floats. A byte is a level of an image and is normalised when a
 // batch is gathered: a quarter of the memory, and the same floats. A reader leaves `levels` and `black`
-// empty, and `values` raw.
+// empty, and returns raw inputs as one of `pixels`, `values` and, if floats do not hold them exactly,
+// `doubles`, which normalisation rounds to `values`.
 struct Split {
   SampleShape shape;
   std::vector<std::uint8_t> pixels;  // in the order image, height, width, channel
   std::vector<Levels> levels;        // of the pixels, one per channel
   std::vector<float> values;         // as SampleSource::render() returns them, normalised
+  std::vector<double> doubles;       // a reader's values instead of floats
   std::vector<float> black;          // of images of floats: a black pixel, normalised
   std::vector<std::int64_t> labels;  // 0 … classes - 1
   std::vector<float> targets;        // instead of labels

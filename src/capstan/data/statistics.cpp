@@ -9,6 +9,46 @@
 #include "capstan/user_error.h"
 
 namespace capstan::data {
+namespace {
+
+template <class T>
+Statistics measure_numbers(std::span<const T> values, std::size_t period) {
+  CAPSTAN_CHECK(!values.empty() && values.size() % period == 0, "there are whole samples");
+  const auto n = static_cast<double>(values.size() / period);
+  // Differences from the first value: the mean of equal values is exact, so that a constant is recognised,
+  // and a large common part, such as that of timestamps, costs no precision.
+  const std::vector<double> first(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(period));
+  Statistics out{std::vector<double>(period), std::vector<double>(period)};
+  for (std::size_t i = 0; i < values.size(); i += period)
+    for (std::size_t c = 0; c < period; ++c) out.mean[c] += static_cast<double>(values[i + c]) - first[c];
+  for (std::size_t c = 0; c < period; ++c) out.mean[c] = first[c] + out.mean[c] / n;
+  for (std::size_t i = 0; i < values.size(); i += period) {
+    for (std::size_t c = 0; c < period; ++c) {
+      const double off = static_cast<double>(values[i + c]) - out.mean[c];
+      out.deviation[c] += off * off;
+    }
+  }
+  for (auto& deviation : out.deviation) deviation = deviation > 0 ? std::sqrt(deviation / n) : 1;
+  return out;
+}
+
+// `out` may be the values themselves.
+template <class T>
+void normalise_to(const Statistics& statistics, std::span<const T> values, float* out) {
+  if (statistics.empty()) {
+    for (const auto value : values) *out++ = static_cast<float>(value);
+    return;
+  }
+  const auto period = statistics.mean.size();
+  for (std::size_t i = 0; i < values.size(); i += period) {
+    for (std::size_t c = 0; c < period; ++c) {
+      const auto value = static_cast<double>(values[i + c]);
+      *out++ = static_cast<float>((value - statistics.mean[c]) / statistics.deviation[c]);
+    }
+  }
+}
+
+}  // namespace
 
 Normalize parse_normalize(std::string_view name) {
   if (name == "auto") return Normalize::kAuto;
@@ -42,31 +82,21 @@ Statistics measure(std::span<const std::uint8_t> levels, std::size_t period) {
 }
 
 Statistics measure(std::span<const float> values, std::size_t period) {
-  CAPSTAN_CHECK(!values.empty() && values.size() % period == 0, "there are whole samples");
-  const auto n = static_cast<double>(values.size() / period);
-  Statistics out{std::vector<double>(period), std::vector<double>(period)};
-  for (std::size_t i = 0; i < values.size(); i += period)
-    for (std::size_t c = 0; c < period; ++c) out.mean[c] += static_cast<double>(values[i + c]);
-  // The sum of fewer than 2^29 equal floats is exact in double precision, and so is their mean.
-  for (auto& mean : out.mean) mean /= n;
-  for (std::size_t i = 0; i < values.size(); i += period) {
-    for (std::size_t c = 0; c < period; ++c) {
-      const double off = static_cast<double>(values[i + c]) - out.mean[c];
-      out.deviation[c] += off * off;
-    }
-  }
-  for (auto& deviation : out.deviation) deviation = deviation > 0 ? std::sqrt(deviation / n) : 1;
-  return out;
+  return measure_numbers(values, period);
+}
+
+Statistics measure(std::span<const double> values, std::size_t period) {
+  return measure_numbers(values, period);
 }
 
 void normalise(const Statistics& statistics, std::span<float> values) {
-  const auto period = statistics.mean.size();
-  for (std::size_t i = 0; i < values.size(); i += period) {
-    for (std::size_t c = 0; c < period; ++c) {
-      const double value = static_cast<double>(values[i + c]);
-      values[i + c] = static_cast<float>((value - statistics.mean[c]) / statistics.deviation[c]);
-    }
-  }
+  normalise_to<float>(statistics, values, values.data());
+}
+
+std::vector<float> normalised(const Statistics& statistics, std::span<const double> values) {
+  std::vector<float> out(values.size());
+  normalise_to(statistics, values, out.data());
+  return out;
 }
 
 }  // namespace capstan::data

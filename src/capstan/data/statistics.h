@@ -32,8 +32,11 @@ struct Statistics {
 // constant element is only centred: its deviation is 1.
 Statistics measure(std::span<const std::uint8_t> levels, std::size_t period);
 Statistics measure(std::span<const float> values, std::size_t period);
+Statistics measure(std::span<const double> values, std::size_t period);
 
-// (value - mean) / deviation for all values.
+// (value - mean) / deviation for all values, computed in double precision and rounded once. Without
+// statistics values are only rounded.
 void normalise(const Statistics& statistics, std::span<float> values);
+std::vector<float> normalised(const Statistics& statistics, std::span<const double> values);
 
 }  // namespace capstan::data
