@@ -95,6 +95,50 @@ TEST_F(Csv, AClassThatIsNotFiniteIsText) {
   EXPECT_THAT(load(":target=y:classes").encoding.class_names, ElementsAre("10", "9", "nan"));
 }
 
+TEST_F(Csv, ANumberThatIsTooLargeIsAnErrorAlsoAsClass) {
+  write("x,y\n0,1\n1e400,2\n0,1\n0,2\n0,1\n");
+  expect_error(":target=y", "t.csv: line 3: column 'x' is '1e400', not a finite 32-bit float");
+  write("x,y\n0,10\n0,9\n0,1e400\n0,9\n0,10\n");
+  expect_error(":target=y", "t.csv: line 4: column 'y' is '1e400', not a finite 32-bit float");
+  expect_error(":target=y:classes", "t.csv: line 4: column 'y' is '1e400', not a finite 64-bit float");
+  write("x,y\n0,c4\n0,9\n0,1e400\n0,9\n0,1e400\n");
+  EXPECT_THAT(load(":target=y:classes").encoding.class_names, ElementsAre("1e400", "9", "c4")) << "texts";
+}
+
+// Expected floats by NumPy: ((x - x[:4].mean()) / x[:4].std()).astype(float32).
+TEST_F(Csv, TimestampsAreNormalisedBeforeTheyAreRounded) {
+  write(
+      "kind,time,y\na,1700000003.1,1\nb,1700086400.7,1\na,1699990000.2,1\nb,1700000999.9,1\n"
+      "a,1700001234.567,1\n");
+  auto o = options(":target=y");
+  EXPECT_THAT(rendered(*data::load(o).test, 0), ElementsAre(1, 0, 1700001234.567f)) << "only rounded";
+  o.normalize = Normalize::kAuto;
+  const auto dataset = data::load(o);
+  EXPECT_THAT(rendered(*dataset.train, 0), ElementsAre(1, 0, -0.496743321f));
+  EXPECT_THAT(rendered(*dataset.train, 1), ElementsAre(0, 1, 1.72145534f));
+  EXPECT_THAT(rendered(*dataset.train, 2), ElementsAre(1, 0, -0.753560901f));
+  EXPECT_THAT(rendered(*dataset.train, 3), ElementsAre(0, 1, -0.471151173f));
+  EXPECT_THAT(rendered(*dataset.test, 0), ElementsAre(1, 0, -0.465126276f));
+
+  // A resumed run and an evaluation have the statistics from a file.
+  o.encoding = Encoding::parse(dataset.encoding.to_json(), "dataset.json");
+  EXPECT_EQ(*o.encoding, dataset.encoding);
+  o.test_only = true;
+  EXPECT_THAT(rendered(*data::load(o).test, 0), ElementsAre(1, 0, -0.465126276f));
+}
+
+// Channel 0 is 1e9 + 1, 3, 5, 7 (mean 4, variance 5), channel 1 is constant.
+TEST_F(Csv, LargeNumbersOfImagesAreNormalisedByChannel) {
+  std::string text = "a,b,c,d,y\n";
+  for (const int k : {1, 5, 1, 5, 101})
+    text += std::to_string(1'000'000'000 + k) + "," + std::to_string(1'000'000'002 + k) + ",0.1,0.1,0\n";
+  write(text);
+  auto o = options(":target=y:shape=2x1x2");
+  o.normalize = Normalize::kAuto;
+  const auto n = [](double k) { return static_cast<float>((k - 4) / std::sqrt(5.0)); };
+  EXPECT_THAT(rendered(*data::load(o).test, 0), ElementsAre(n(101), 0, n(103), 0));
+}
+
 TEST_F(Csv, WholeNumbersAreClassesOnRequestInNumericOrder) {
   write("x,y\n0,10\n0,9\n0,-1\n0,9.0\n0,10\n");
   EXPECT_EQ(load(":target=y").train->shape().classes, 0);

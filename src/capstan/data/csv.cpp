@@ -83,8 +83,11 @@ std::vector<CsvExpected> new_columns(const std::vector<std::string>& header,
 // Reads the files of one dataset. Not thread-safe.
 class Reader {
  public:
-  explicit Reader(const DatasetSpec& spec)
-      : spec_(spec), targets_(target_columns(spec)), separator_(separator_of(spec)) {}
+  Reader(const DatasetSpec& spec, bool normalised)
+      : spec_(spec),
+        targets_(target_columns(spec)),
+        separator_(separator_of(spec)),
+        normalised_(normalised) {}
 
   // Reads both parts, or only the test part with an encoding that is known.
   Splits read(Encoding& encoding, bool known, bool with_train) const {
@@ -93,8 +96,8 @@ class Reader {
     const auto table = known ? read_known(spec_.file(), encoding) : read_new();
     check_enough(table.rows(), file);
     if (!known) encoding = fit_encoding(table, is_kept, targets_, file);
-    return {with_train ? encode(table, is_kept, encoding, file) : Split(),
-            encode(table, is_held_out, encoding, file)};
+    return {with_train ? encode(table, is_kept, encoding, normalised_, file) : Split(),
+            encode(table, is_held_out, encoding, normalised_, file)};
   }
 
   const std::vector<std::string>& targets() const { return targets_; }
@@ -105,10 +108,10 @@ class Reader {
     if (with_train) {
       const auto table = known ? read_known(spec_.file(), encoding) : read_new();
       if (!known) encoding = fit_encoding(table, any_row, targets_, spec_.file().string());
-      out.train = encode(table, any_row, encoding, spec_.file().string());
+      out.train = encode(table, any_row, encoding, normalised_, spec_.file().string());
     }
     const auto test = spec_.locate(spec_.value("test"));
-    out.test = encode(read_known(test, encoding), any_row, encoding, test.string());
+    out.test = encode(read_known(test, encoding), any_row, encoding, normalised_, test.string());
     return out;
   }
 
@@ -125,6 +128,7 @@ class Reader {
   const DatasetSpec& spec_;
   const std::vector<std::string> targets_;
   const char separator_;
+  const bool normalised_;
 };
 
 // Columns are in the order channel, height, width.
@@ -142,13 +146,14 @@ void make_images(const DatasetSpec& spec, const Encoding& encoding, Split& split
     spec.fail(fmt::format("shape={} needs {}, and there are {} besides the target", spec.value("shape"),
                           counted(split.shape.elements(), "column"), elements));
   to_channels_last(shape, split.values);
+  to_channels_last(shape, split.doubles);
 }
 
 }  // namespace
 
 Dataset open_csv(const DatasetOptions& options) {
   const DatasetSpec spec(options.name, kOptions, kCsvForm, options.data_dir);
-  const Reader reader(spec);
+  const Reader reader(spec, options.normalize != Normalize::kNone);
   const bool known = options.encoding && !options.encoding->columns.empty();
   auto encoding = known ? *options.encoding : Encoding();
   if (known && encoding.targets != reader.targets())

@@ -1,7 +1,6 @@
 #include "capstan/data/csv_encoder.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <map>
 #include <set>
@@ -9,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "capstan/base/check.h"
+#include "capstan/data/csv_number.h"
 #include "capstan/user_error.h"
 
 namespace capstan::data {
@@ -35,17 +35,22 @@ std::set<std::string> texts_of(const CsvTable& table, std::size_t column, const 
   return out;
 }
 
-// With 64 bits of precision, so that whole numbers such as identifiers stay different.
+// nan and inf are texts.
 std::optional<long double> class_number(std::string_view text) {
-  if (text.starts_with('+')) text.remove_prefix(1);
-  long double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  const bool is_number = error == std::errc{} && end == text.data() + text.size() && std::isfinite(value);
-  return is_number ? std::optional(value) : std::nullopt;
+  if (text.find_first_of("0123456789") == std::string_view::npos) return {};
+  return parse_identifier(text);
 }
 
 bool are_numbers(const auto& texts) {
   return std::ranges::all_of(texts, [](const std::string& t) { return class_number(t).has_value(); });
+}
+
+// Of a column of numbers.
+void check_finite(const CsvColumn& column, const std::string& place) {
+  for (std::size_t i = 0; i < column.texts.size(); ++i)
+    if (!std::isfinite(*parse_number(column.texts[i])))
+      fail(place, fmt::format("line {}: column '{}' is '{}', not a finite 64-bit float", column.lines[i],
+                              column.name, column.texts[i]));
 }
 
 // Sorted by value if all are numbers, of which 1 and 1.0 are the same class.
@@ -102,19 +107,27 @@ class ColumnWriter {
     if (categories_ > 0) places_ = places_of(table.columns[column_], input.categories);
   }
 
-  float* write(std::size_t row, float* out) const {
+  template <class T>
+  T* write(std::size_t row, T* out) const {
     const auto cell = table_.cell(row, column_);
     if (categories_ == 0) {
-      *out = cell;
+      *out = static_cast<T>(cell);
       return out + 1;
     }
     const auto text = static_cast<std::size_t>(cell);
     if (places_[text] == kUnknown) fail_unknown(table_.columns[column_], text, place_);
-    std::fill_n(out, categories_, 0.0f);
+    std::fill_n(out, categories_, T{0});
     out[places_[text]] = 1;
     return out + categories_;
   }
   std::size_t width() const { return std::max<std::size_t>(1, categories_); }
+  // Whether floats hold the column exactly.
+  bool fits_floats() const {
+    for (std::size_t row = 0; row < table_.rows(); ++row)
+      if (const auto cell = table_.cell(row, column_); static_cast<double>(static_cast<float>(cell)) != cell)
+        return false;
+    return true;
+  }
 
  private:
   const CsvTable& table_;
@@ -123,6 +136,17 @@ class ColumnWriter {
   const std::string& place_;
   std::vector<std::int64_t> places_;
 };
+
+template <class T>
+std::vector<T> inputs_of(const CsvTable& table, const RowFilter& rows,
+                         const std::vector<ColumnWriter>& writers, std::size_t numbers) {
+  std::vector<T> inputs(numbers);
+  auto* out = inputs.data();
+  for (std::size_t row = 0; row < table.rows(); ++row)
+    if (rows(row))
+      for (const auto& writer : writers) out = writer.write(row, out);
+  return inputs;
+}
 
 void write_labels(const CsvTable& table, const RowFilter& rows, const Encoding& encoding,
                   const std::string& place, Split& split) {
@@ -142,7 +166,7 @@ void write_targets(const CsvTable& table, const RowFilter& rows, const Encoding&
   for (const auto& name : encoding.targets) columns.push_back(index_of(table, name));
   for (std::size_t row = 0; row < table.rows(); ++row)
     if (rows(row))
-      for (const auto column : columns) split.targets.push_back(table.cell(row, column));
+      for (const auto column : columns) split.targets.push_back(static_cast<float>(table.cell(row, column)));
   split.shape.target = {static_cast<std::int64_t>(columns.size())};
 }
 
@@ -162,6 +186,7 @@ Encoding fit_encoding(const CsvTable& table, const RowFilter& train, const std::
       if (targets.size() > 1)
         fail(place,
              fmt::format("column '{}' is classes; a target of several columns must be numbers", column.name));
+      if (are_numbers(column.texts)) check_finite(column, place);
       out.class_names = sorted_classes(texts);
       out.classes = static_cast<std::int64_t>(out.class_names.size());
     }
@@ -170,7 +195,7 @@ Encoding fit_encoding(const CsvTable& table, const RowFilter& train, const std::
   return out;
 }
 
-Split encode(const CsvTable& table, const RowFilter& rows, const Encoding& encoding,
+Split encode(const CsvTable& table, const RowFilter& rows, const Encoding& encoding, bool normalised,
              const std::string& place) {
   std::vector<ColumnWriter> writers;
   std::size_t width = 0, count = 0;
@@ -178,11 +203,10 @@ Split encode(const CsvTable& table, const RowFilter& rows, const Encoding& encod
   for (std::size_t row = 0; row < table.rows(); ++row) count += rows(row);
   Split split;
   split.shape.input = {static_cast<std::int64_t>(width)};
-  split.values.resize(count * width);
-  auto* out = split.values.data();
-  for (std::size_t row = 0; row < table.rows(); ++row)
-    if (rows(row))
-      for (const auto& writer : writers) out = writer.write(row, out);
+  if (normalised && !std::ranges::all_of(writers, &ColumnWriter::fits_floats))
+    split.doubles = inputs_of<double>(table, rows, writers, count * width);
+  else
+    split.values = inputs_of<float>(table, rows, writers, count * width);
   if (encoding.classes > 0)
     write_labels(table, rows, encoding, place, split);
   else

@@ -20,9 +20,10 @@ using RowFilter = std::function<bool(std::size_t row)>;
 Encoding fit_encoding(const CsvTable& table, const RowFilter& train, const std::vector<std::string>& targets,
                       const std::string& place);
 
-// The samples of a part, raw. The columns may be in another order. Throws UserError with line and column for
-// a text that the encoding does not know.
-Split encode(const CsvTable& table, const RowFilter& rows, const Encoding& encoding,
+// The samples of a part, raw; as doubles if they will be normalised and floats do not hold them exactly. The
+// columns may be in another order. Throws UserError with line and column for a text that the encoding does
+// not know.
+Split encode(const CsvTable& table, const RowFilter& rows, const Encoding& encoding, bool normalised,
              const std::string& place);
 
 // What a file with this encoding must have as columns; throws UserError if its header has others.

@@ -1,7 +1,6 @@
 #include "capstan/data/csv_table.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <cstring>
 #include <set>
@@ -13,6 +12,7 @@
 #include "capstan/base/check.h"
 #include "capstan/base/random_access_file.h"
 #include "capstan/base/text.h"
+#include "capstan/data/csv_number.h"
 #include "capstan/user_error.h"
 
 namespace capstan::data {
@@ -153,7 +153,7 @@ class Pass {
     if (!column.is_text) {
       const auto number = parse_number(text);
       if (number) {
-        if (!std::isfinite(*number)) note_not_finite(text);
+        if (!std::isfinite(static_cast<float>(*number))) note_not_finite(text);
         table_.cells.push_back(*number);
         return;
       }
@@ -168,7 +168,7 @@ class Pass {
       }
       column.is_text = true;
     }
-    table_.cells.push_back(static_cast<float>(index_of(text)));
+    table_.cells.push_back(static_cast<double>(index_of(text)));
   }
 
   // An error only if the column turns out to have numbers.
@@ -219,22 +219,6 @@ class Pass {
 };
 
 }  // namespace
-
-std::optional<float> parse_number(std::string_view cell) {
-  if (cell.starts_with('+') && !cell.starts_with("+-")) cell.remove_prefix(1);
-  const auto* const end = cell.data() + cell.size();
-  float value = 0;
-  const auto [at, error] = std::from_chars(cell.data(), end, value);
-  if (at != end || error == std::errc::invalid_argument) return {};
-  if (error == std::errc{}) return value;
-  // Beyond the range: too large, or so small that it is 0 or subnormal.
-  double wide = 0;
-  const auto [wide_end, wide_error] = std::from_chars(cell.data(), end, wide);
-  (void)wide_end;
-  if (wide_error == std::errc{}) return static_cast<float>(wide);
-  return cell.find("e-") == std::string_view::npos && cell.find("E-") == std::string_view::npos ? INFINITY
-                                                                                                : 0;
-}
 
 CsvTable read_csv(const std::filesystem::path& path, char separator, const CsvHeader& expected) {
   std::set<std::size_t> texts;

@@ -4,9 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
-#include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace capstan::data {
@@ -22,10 +20,10 @@ struct CsvColumn {
 
 struct CsvTable {
   std::vector<CsvColumn> columns;
-  std::vector<float> cells;  // by row; of a column of texts the index of the text
+  std::vector<double> cells;  // by row; of a column of texts the index of the text
 
   std::size_t rows() const { return cells.size() / columns.size(); }
-  float cell(std::size_t row, std::size_t column) const { return cells[row * columns.size() + column]; }
+  double cell(std::size_t row, std::size_t column) const { return cells[row * columns.size() + column]; }
 };
 
 // What a column must be.
@@ -45,8 +43,5 @@ using CsvHeader = std::function<std::vector<CsvExpected>(const std::vector<std::
 // Reads a CSV file with a header. Throws UserError with the line and the column's name for an empty cell, a
 // number that is not finite, a wrong number of cells, and bytes that are not CSV or UTF-8.
 CsvTable read_csv(const std::filesystem::path& path, char separator, const CsvHeader& expected);
-
-// A cell's number: no value for a text. Infinite for numbers beyond the range of floats.
-std::optional<float> parse_number(std::string_view cell);
 
 }  // namespace capstan::data
