@@ -174,7 +174,12 @@ TEST_F(Csv, ColumnsBecomeAnImage) {
   EXPECT_THAT(rendered(*dataset.test, 0), ElementsAre(6, 9, 7, 10, 8, 11));
   expect_error(":target=y:shape=1x2x2", "shape=1x2x2 needs 4 columns, and there are 6 besides the target");
   write("a,b,y\nu,0,0\nv,0,0\nu,0,0\nv,0,0\nu,0,0\n");
-  expect_error(":target=y:shape=1x1x2", "column 'a' is text, and the columns of an image are numbers");
+  expect_error(":target=y:shape=1x1x2", "t.csv: line 2: column 'a' is 'u', not a number as an image needs");
+  auto other = options(":target=y:shape=1x1x3");
+  other.encoding = load(":target=y").encoding;
+  EXPECT_THAT([&] { data::load(other); },
+              ThrowsMessage<UserError>(
+                  HasSubstr("shape=1x1x3: column 'a' is text, and the columns of an image are numbers")));
 }
 
 TEST_F(Csv, ATestFileHasTheColumnsAndCategoriesOfTraining) {
@@ -207,6 +212,56 @@ TEST_F(Csv, ACategoryOnlyInTheHeldOutPartIsAnError) {
   expect_error(":target=y", "t.csv: line 6: column 'a' is 'w', which the training part does not have");
 }
 
+// One wrong cell makes a column of numbers a column of texts, most of which are unique.
+TEST_F(Csv, AnUnknownCategoryIsReportedWithTheCellThatMadeItsColumnText) {
+  const std::string why =
+      "which the training part does not have; the column is text because of 'n/a' in line ";
+  write("a,y\n1.1,1\n2.2,1\nn/a,1\n3.3,1\n4.4,1\n");
+  expect_error(":target=y", "t.csv: line 6: column 'a' is '4.4', " + why + "4 of the training file");
+  write("a,y\nn/a,1\nnone,1\n2.2,1\n3.3,1\n4.4,1\n");
+  expect_error(":target=y", "t.csv: line 6: column 'a' is '4.4', " + why + "2 of the training file");
+  write("y,a\n1,5.5\n", "test.csv");
+  expect_error(":target=y:test=test.csv",
+               "test.csv: line 2: column 'a' is '5.5', " + why + "2 of the training file");
+}
+
+TEST_F(Csv, TooManyCategoriesAreReportedWithTheCellThatMadeThemTexts) {
+  const auto numbers = [](int count) {
+    std::string out;
+    for (int i = 0; i < count; ++i) out += std::to_string(i) + ",1\n";
+    return out;
+  };
+  const std::string message =
+      "line 4098: column 'id' has more than 4096 different texts; its first cell that is "
+      "no number is 'oops' in line ";
+  write("id,y\n" + numbers(5000) + "oops,1\n");
+  expect_error(":target=y", message + "5002");
+  write("id,y\noops,1\n" + numbers(5000));
+  expect_error(":target=y", message + "2");
+}
+
+TEST_F(Csv, ATargetOfNumbersAndTextsIsClassesOnlyOnRequest) {
+  for (const auto* text :
+       {"x,y\n0,1.5\n0,2.5\n0,\"n\na\"\n0,2.5\n0,1.5\n", "x,y\n0,1.5\n\n0,2.5\n0,n a\n0,oops\n0,1.5\n"}) {
+    write(text);
+    expect_error(
+        ":target=y",
+        "t.csv: line 5: column 'y' is 'n a', and other cells of the target are numbers: correct it, or "
+        "give :classes");
+  }
+  EXPECT_THAT(load(":target=y:classes").encoding.class_names, ElementsAre("1.5", "2.5", "n a", "oops"));
+  write("x,y\n0,nan\n0,b\n0,nan\n0,b\n0,nan\n");
+  EXPECT_THAT(load(":target=y").encoding.class_names, ElementsAre("b", "nan"));
+}
+
+TEST_F(Csv, LongTextsAreShortenedInMessages) {
+  std::string text, shown;
+  for (int i = 0; i < 100; ++i) text += i == 0 ? "x" : "ä";
+  for (int i = 0; i < 30; ++i) shown += i == 0 ? "x" : "ä";  // 59 bytes; another letter would end after 60
+  write("a,y\n1,1\n2,1\n3,1\n4,1\n" + text + ",1\n");
+  expect_error(":target=a,y", "t.csv: line 6: column 'a' is '" + shown + "…', not a number as");
+}
+
 TEST_F(Csv, BadFilesAreErrorsOfOneLine) {
   const auto rows = [](const std::string& last) { return "age,town,y\n1,a,1\n2,b,2\n3,a,3\n" + last; };
   write(rows("4,,5\n"));
@@ -235,7 +290,8 @@ TEST_F(Csv, BadFilesAreErrorsOfOneLine) {
   expect_error(":target=y,y", "column 'y' is given twice");
   expect_error(":target=y,age:classes", "classes are one column, not several");
   write(rows("4,a,5\n5,a,6\n"));
-  expect_error(":target=y,town", "column 'town' is classes; a target of several columns must be numbers");
+  expect_error(":target=y,town",
+               "t.csv: line 2: column 'town' is 'a', not a number as a target of several columns needs");
   write("1,2\n3,4\n");
   expect_error(":target=y",
                "line 1: the first line has numbers only; it must be a header with the columns' names");
@@ -252,8 +308,7 @@ TEST_F(Csv, BadFilesAreErrorsOfOneLine) {
   std::string ids = "id,y\n";
   for (int i = 0; i < 5000; ++i) ids += "n" + std::to_string(i) + ",1\n";
   write(ids);
-  expect_error(":target=y",
-               "line 4098: column 'id' is text, and the column has more than 4096 different texts");
+  expect_error(":target=y", "line 4098: column 'id' has more than 4096 different texts");
 }
 
 }  // namespace

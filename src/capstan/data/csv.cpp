@@ -61,23 +61,33 @@ std::string listed(const std::vector<std::string>& names) {
 }
 
 // The columns of a file whose training part is not known yet.
-std::vector<CsvExpected> new_columns(const std::vector<std::string>& header,
-                                     const std::vector<std::string>& targets, bool classes,
-                                     const fs::path& file) {
+std::vector<CsvExpected> new_columns(const std::vector<std::string>& header, const DatasetSpec& spec,
+                                     const std::vector<std::string>& targets) {
   using Kind = CsvExpected::Kind;
-  std::vector<CsvExpected> out(header.size(), {Kind::kAny, kMostCategories});
+  const CsvExpected input{spec.has("shape") ? Kind::kNumber : Kind::kAny, kMostCategories, "an image needs"};
+  const auto kind = targets.size() > 1 ? Kind::kNumber : spec.has("classes") ? Kind::kText : Kind::kAny;
+  const CsvExpected target{kind, kMostClasses, "a target of several columns needs"};
+  std::vector<CsvExpected> out(header.size(), input);
   for (const auto& name : targets) {
     const auto found = std::ranges::find(header, name);
     if (found == header.end()) {
       const auto near = nearest(name, std::vector<std::string_view>(header.begin(), header.end()));
-      throw UserError(fmt::format("{}: there is no column '{}'{}; the columns are {}", file.string(), name,
-                                  near.empty() ? "" : fmt::format(" (did you mean {}?)", near),
+      throw UserError(fmt::format("{}: there is no column '{}'{}; the columns are {}", spec.file().string(),
+                                  name, near.empty() ? "" : fmt::format(" (did you mean {}?)", near),
                                   listed(header)));
     }
-    out[static_cast<std::size_t>(found - header.begin())] = {classes ? Kind::kText : Kind::kAny,
-                                                             kMostClasses};
+    out[static_cast<std::size_t>(found - header.begin())] = target;
   }
   return out;
+}
+
+// A target of numbers and texts may be classes, or numbers with a wrong cell.
+void check_target(const OddCells& odd, const std::string& target, const std::string& file) {
+  const auto found = odd.find(target);
+  if (found == odd.end()) return;
+  throw UserError(fmt::format(
+      "{}: line {}: column {} is {}, and other cells of the target are numbers: correct it, or give :classes",
+      file, found->second.line, in_quotes(target), in_quotes(found->second.text)));
 }
 
 // Reads the files of one dataset. Not thread-safe.
@@ -92,12 +102,12 @@ class Reader {
   // Reads both parts, or only the test part with an encoding that is known.
   Splits read(Encoding& encoding, bool known, bool with_train) const {
     if (spec_.has("test")) return read_two(encoding, known, with_train);
-    const auto file = spec_.file().string();
     const auto table = known ? read_known(spec_.file(), encoding) : read_new();
-    check_enough(table.rows(), file);
-    if (!known) encoding = fit_encoding(table, is_kept, targets_, file);
-    return {with_train ? encode(table, is_kept, encoding, normalised_, file) : Split(),
-            encode(table, is_held_out, encoding, normalised_, file)};
+    check_enough(table.rows(), table.file);
+    const auto odd = odd_cells(table);
+    if (!known) encoding = fit(table, is_kept, odd);
+    return {with_train ? encode(table, is_kept, encoding, odd, normalised_) : Split(),
+            encode(table, is_held_out, encoding, odd, normalised_)};
   }
 
   const std::vector<std::string>& targets() const { return targets_; }
@@ -105,20 +115,26 @@ class Reader {
  private:
   Splits read_two(Encoding& encoding, bool known, bool with_train) const {
     Splits out;
+    OddCells odd;
     if (with_train) {
       const auto table = known ? read_known(spec_.file(), encoding) : read_new();
-      if (!known) encoding = fit_encoding(table, any_row, targets_, spec_.file().string());
-      out.train = encode(table, any_row, encoding, normalised_, spec_.file().string());
+      odd = odd_cells(table);
+      if (!known) encoding = fit(table, any_row, odd);
+      out.train = encode(table, any_row, encoding, odd, normalised_);
     }
-    const auto test = spec_.locate(spec_.value("test"));
-    out.test = encode(read_known(test, encoding), any_row, encoding, normalised_, test.string());
+    const auto test = read_known(spec_.locate(spec_.value("test")), encoding);
+    out.test = encode(test, any_row, encoding, odd, normalised_);
     return out;
   }
 
+  Encoding fit(const CsvTable& table, const RowFilter& train, const OddCells& odd) const {
+    if (!spec_.has("classes")) check_target(odd, targets_[0], table.file);
+    return fit_encoding(table, train, targets_);
+  }
+
   CsvTable read_new() const {
-    return read_csv(spec_.file(), separator_, [&](const auto& header) {
-      return new_columns(header, targets_, spec_.has("classes"), spec_.file());
-    });
+    return read_csv(spec_.file(), separator_,
+                    [&](const auto& header) { return new_columns(header, spec_, targets_); });
   }
   CsvTable read_known(const fs::path& file, const Encoding& encoding) const {
     return read_csv(file, separator_,

@@ -46,11 +46,11 @@ bool are_numbers(const auto& texts) {
 }
 
 // Of a column of numbers.
-void check_finite(const CsvColumn& column, const std::string& place) {
+void check_finite(const CsvColumn& column, const std::string& file) {
   for (std::size_t i = 0; i < column.texts.size(); ++i)
     if (!std::isfinite(*parse_number(column.texts[i])))
-      fail(place, fmt::format("line {}: column '{}' is '{}', not a finite 64-bit float", column.lines[i],
-                              column.name, column.texts[i]));
+      fail(file, fmt::format("line {}: column {} is {}, not a finite 64-bit float", column.lines[i],
+                             in_quotes(column.name), in_quotes(column.texts[i])));
 }
 
 // Sorted by value if all are numbers, of which 1 and 1.0 are the same class.
@@ -91,19 +91,24 @@ std::vector<std::int64_t> class_places(const CsvColumn& column, const std::vecto
   return out;
 }
 
-[[noreturn]] void fail_unknown(const CsvColumn& column, std::size_t text, const std::string& place) {
-  fail(place, fmt::format("line {}: column '{}' is '{}', which the training part does not have",
-                          column.lines[text], column.name, column.texts[text]));
+// `text` is an index.
+[[noreturn]] void fail_unknown(const CsvTable& table, const CsvColumn& column, std::size_t text,
+                               const OddCells& odd) {
+  const auto found = odd.find(column.name);
+  const auto why = found == odd.end()
+                       ? ""
+                       : fmt::format("; the column is text because of {} in line {} of the training file",
+                                     in_quotes(found->second.text), found->second.line);
+  fail(table.file,
+       fmt::format("line {}: column {} is {}, which the training part does not have{}", column.lines[text],
+                   in_quotes(column.name), in_quotes(column.texts[text]), why));
 }
 
 // Writes one column of inputs for each row.
 class ColumnWriter {
  public:
-  ColumnWriter(const CsvTable& table, const InputColumn& input, const std::string& place)
-      : table_(table),
-        column_(index_of(table, input.name)),
-        categories_(input.categories.size()),
-        place_(place) {
+  ColumnWriter(const CsvTable& table, const InputColumn& input, const OddCells& odd)
+      : table_(table), column_(index_of(table, input.name)), categories_(input.categories.size()), odd_(odd) {
     if (categories_ > 0) places_ = places_of(table.columns[column_], input.categories);
   }
 
@@ -115,7 +120,7 @@ class ColumnWriter {
       return out + 1;
     }
     const auto text = static_cast<std::size_t>(cell);
-    if (places_[text] == kUnknown) fail_unknown(table_.columns[column_], text, place_);
+    if (places_[text] == kUnknown) fail_unknown(table_, table_.columns[column_], text, odd_);
     std::fill_n(out, categories_, T{0});
     out[places_[text]] = 1;
     return out + categories_;
@@ -133,7 +138,7 @@ class ColumnWriter {
   const CsvTable& table_;
   std::size_t column_;
   std::size_t categories_;
-  const std::string& place_;
+  const OddCells& odd_;
   std::vector<std::int64_t> places_;
 };
 
@@ -148,14 +153,14 @@ std::vector<T> inputs_of(const CsvTable& table, const RowFilter& rows,
   return inputs;
 }
 
-void write_labels(const CsvTable& table, const RowFilter& rows, const Encoding& encoding,
-                  const std::string& place, Split& split) {
+void write_labels(const CsvTable& table, const RowFilter& rows, const Encoding& encoding, const OddCells& odd,
+                  Split& split) {
   const auto column = index_of(table, encoding.targets[0]);
   const auto places = class_places(table.columns[column], encoding.class_names);
   for (std::size_t row = 0; row < table.rows(); ++row) {
     if (!rows(row)) continue;
     const auto text = static_cast<std::size_t>(table.cell(row, column));
-    if (places[text] == kUnknown) fail_unknown(table.columns[column], text, place);
+    if (places[text] == kUnknown) fail_unknown(table, table.columns[column], text, odd);
     split.labels.push_back(places[text]);
   }
   split.shape.classes = encoding.classes;
@@ -172,8 +177,8 @@ void write_targets(const CsvTable& table, const RowFilter& rows, const Encoding&
 
 }  // namespace
 
-Encoding fit_encoding(const CsvTable& table, const RowFilter& train, const std::vector<std::string>& targets,
-                      const std::string& place) {
+Encoding fit_encoding(const CsvTable& table, const RowFilter& train,
+                      const std::vector<std::string>& targets) {
   Encoding out;
   out.targets = targets;
   for (std::size_t c = 0; c < table.columns.size(); ++c) {
@@ -183,23 +188,28 @@ Encoding fit_encoding(const CsvTable& table, const RowFilter& train, const std::
     if (!is_target) {
       out.columns.push_back({column.name, {texts.begin(), texts.end()}});
     } else if (column.is_text) {
-      if (targets.size() > 1)
-        fail(place,
-             fmt::format("column '{}' is classes; a target of several columns must be numbers", column.name));
-      if (are_numbers(column.texts)) check_finite(column, place);
+      CAPSTAN_CHECK(targets.size() == 1, "several targets were read as numbers");
+      if (are_numbers(column.texts)) check_finite(column, table.file);
       out.class_names = sorted_classes(texts);
       out.classes = static_cast<std::int64_t>(out.class_names.size());
     }
   }
-  if (out.columns.empty()) fail(place, "has no column besides the target");
+  if (out.columns.empty()) fail(table.file, "has no column besides the target");
   return out;
 }
 
-Split encode(const CsvTable& table, const RowFilter& rows, const Encoding& encoding, bool normalised,
-             const std::string& place) {
+OddCells odd_cells(const CsvTable& table) {
+  OddCells out;
+  for (const auto& column : table.columns)
+    if (auto odd = column.odd_cell()) out.emplace(column.name, std::move(*odd));
+  return out;
+}
+
+Split encode(const CsvTable& table, const RowFilter& rows, const Encoding& encoding, const OddCells& odd,
+             bool normalised) {
   std::vector<ColumnWriter> writers;
   std::size_t width = 0, count = 0;
-  for (const auto& input : encoding.columns) width += writers.emplace_back(table, input, place).width();
+  for (const auto& input : encoding.columns) width += writers.emplace_back(table, input, odd).width();
   for (std::size_t row = 0; row < table.rows(); ++row) count += rows(row);
   Split split;
   split.shape.input = {static_cast<std::int64_t>(width)};
@@ -208,7 +218,7 @@ Split encode(const CsvTable& table, const RowFilter& rows, const Encoding& encod
   else
     split.values = inputs_of<float>(table, rows, writers, count * width);
   if (encoding.classes > 0)
-    write_labels(table, rows, encoding, place, split);
+    write_labels(table, rows, encoding, odd, split);
   else
     write_targets(table, rows, encoding, split);
   return split;
@@ -217,11 +227,13 @@ Split encode(const CsvTable& table, const RowFilter& rows, const Encoding& encod
 std::vector<CsvExpected> expected_columns(const Encoding& encoding, const std::vector<std::string>& header,
                                           const std::string& place) {
   using Kind = CsvExpected::Kind;
+  constexpr const char* kAsInTraining = "in training";
   std::map<std::string, CsvExpected> known;
   for (const auto& column : encoding.columns)
-    known[column.name] = {column.categories.empty() ? Kind::kNumber : Kind::kText, kMostCategories};
+    known[column.name] = {column.categories.empty() ? Kind::kNumber : Kind::kText, kMostCategories,
+                          kAsInTraining};
   for (const auto& name : encoding.targets)
-    known[name] = {encoding.classes > 0 ? Kind::kText : Kind::kNumber, kMostClasses};
+    known[name] = {encoding.classes > 0 ? Kind::kText : Kind::kNumber, kMostClasses, kAsInTraining};
   std::vector<CsvExpected> out;
   for (const auto& name : header) {
     if (!known.contains(name)) fail(place, fmt::format("column '{}' is not one of the training part", name));

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <set>
+#include <map>
 #include <unordered_map>
 
 #include <csv.h>
@@ -26,16 +26,18 @@ struct Hash : std::hash<std::string_view> {
 };
 using TextIndex = std::unordered_map<std::string, std::size_t, Hash, std::equal_to<>>;
 
+using LateTexts = std::map<std::size_t, CsvCell>;  // by column
+
 // One pass over a file. libcsv is C code, so its callbacks keep the first error instead of throwing. A column
 // whose first cells are numbers may turn out to be text: then its earlier texts are lost, and late_texts()
-// names it for another pass. Not thread-safe.
+// has it for another pass. Not thread-safe.
 class Pass {
  public:
   using Kind = CsvExpected::Kind;
 
-  Pass(const std::filesystem::path& path, char separator, const CsvHeader& expected,
-       const std::set<std::size_t>& texts)
+  Pass(const std::filesystem::path& path, char separator, const CsvHeader& expected, const LateTexts& texts)
       : file_(path), expected_of_(expected), known_texts_(texts) {
+    table_.file = file_.name();
     CAPSTAN_CHECK(csv_init(&parser_, CSV_STRICT | CSV_STRICT_FINI) == 0, "libcsv initializes");
     csv_set_delim(&parser_, static_cast<unsigned char>(separator));
   }
@@ -58,7 +60,7 @@ class Pass {
     return std::move(table_);
   }
 
-  const std::set<std::size_t>& late_texts() const { return late_texts_; }
+  const LateTexts& late_texts() const { return late_texts_; }
 
  private:
   // Line by line, so that the number of the line is known.
@@ -127,7 +129,7 @@ class Pass {
         error_ = at_line(fmt::format("the name of column {} is not UTF-8", c + 1));
       else if (std::find(header_.begin(), header_.begin() + static_cast<std::ptrdiff_t>(c), name) !=
                header_.begin() + static_cast<std::ptrdiff_t>(c))
-        error_ = at_line(fmt::format("two columns are named '{}'", name));
+        error_ = at_line(fmt::format("two columns are named {}", in_quotes(name)));
       if (!error_.empty()) return;
     }
     try {
@@ -137,8 +139,11 @@ class Pass {
       return;
     }
     for (std::size_t c = 0; c < header_.size(); ++c) {
-      const bool text = expected_[c].kind == Kind::kText || known_texts_.contains(c);
-      table_.columns.push_back({header_[c], text});
+      auto& column = table_.columns.emplace_back(CsvColumn{header_[c], expected_[c].kind == Kind::kText});
+      if (const auto late = known_texts_.find(c); late != known_texts_.end()) {
+        column.is_text = true;
+        column.late_text = late->second;
+      }
     }
     indices_.resize(header_.size());
     not_finite_.resize(header_.size());
@@ -158,11 +163,12 @@ class Pass {
         return;
       }
       if (expected_[column_].kind == Kind::kNumber) {
-        error_ = at_cell(fmt::format("is '{}', not a number as in training", text));
+        error_ =
+            at_cell(fmt::format("is {}, not a number as {}", in_quotes(text), expected_[column_].needed));
         return;
       }
       if (rows_ > 0) {
-        late_texts_.insert(column_);
+        late_texts_.try_emplace(column_, CsvCell{line_, std::string(text)});
         table_.cells.push_back(0);
         return;
       }
@@ -174,7 +180,7 @@ class Pass {
   // An error only if the column turns out to have numbers.
   void note_not_finite(std::string_view text) {
     auto& first = not_finite_[column_];
-    if (first.empty()) first = at_cell(fmt::format("is '{}', not a finite 32-bit float", text));
+    if (first.empty()) first = at_cell(fmt::format("is {}, not a finite 32-bit float", in_quotes(text)));
     if (expected_[column_].kind == Kind::kNumber) error_ = first;
   }
 
@@ -186,7 +192,11 @@ class Pass {
     if (!is_utf8(text)) {
       error_ = at_cell("is not UTF-8");
     } else if (index.size() == most) {
-      error_ = at_cell(fmt::format("is text, and the column has more than {} different texts", most));
+      const auto odd = column.odd_cell();
+      error_ = at_cell(fmt::format("has more than {} different texts{}", most,
+                                   odd ? fmt::format("; its first cell that is no number is {} in line {}",
+                                                     in_quotes(odd->text), odd->line)
+                                       : ""));
     } else {
       column.texts.emplace_back(text);
       column.lines.push_back(line_);
@@ -199,12 +209,12 @@ class Pass {
     return fmt::format("{}: line {}: {}", file_.name(), line_, what);
   }
   std::string at_cell(const std::string& what) const {
-    return at_line(fmt::format("column '{}' {}", table_.columns[column_].name, what));
+    return at_line(fmt::format("column {} {}", in_quotes(table_.columns[column_].name), what));
   }
 
   const RandomAccessFile file_;
   const CsvHeader& expected_of_;
-  const std::set<std::size_t>& known_texts_;
+  const LateTexts& known_texts_;
   csv_parser parser_{};
   std::uint64_t line_ = 1;
   std::size_t column_ = 0;
@@ -214,14 +224,37 @@ class Pass {
   CsvTable table_;
   std::vector<TextIndex> indices_;       // of texts, by column
   std::vector<std::string> not_finite_;  // first such error of each column
-  std::set<std::size_t> late_texts_;
+  LateTexts late_texts_;
   std::string error_;  // the first one
 };
 
 }  // namespace
 
+std::optional<CsvCell> CsvColumn::odd_cell() const {
+  const auto is_number = [](const std::string& text) {
+    const auto number = parse_number(text);
+    return number && std::isfinite(*number);
+  };
+  if (std::ranges::none_of(texts, is_number)) return {};
+  if (late_text) return late_text;
+  const auto odd = std::ranges::find_if(texts, [](const auto& text) { return !parse_number(text); });
+  if (odd == texts.end()) return {};
+  return CsvCell{lines[static_cast<std::size_t>(odd - texts.begin())], *odd};
+}
+
+std::string in_quotes(std::string_view text) {
+  constexpr std::size_t kMost = 60;
+  auto size = std::min(text.size(), kMost);
+  const auto continues = [](char c) { return (static_cast<unsigned char>(c) & 0xc0) == 0x80; };
+  while (size > 0 && size < text.size() && continues(text[size])) --size;
+  std::string out(text.substr(0, size));
+  std::ranges::replace_if(
+      out, [](char c) { return static_cast<unsigned char>(c) < ' '; }, ' ');
+  return fmt::format("'{}{}'", out, size < text.size() ? "…" : "");
+}
+
 CsvTable read_csv(const std::filesystem::path& path, char separator, const CsvHeader& expected) {
-  std::set<std::size_t> texts;
+  LateTexts texts;
   for (;;) {
     Pass pass(path, separator, expected, texts);
     auto table = pass.run();
