@@ -107,6 +107,21 @@ TEST(Result, SummaryOfACancelledEvaluationHasNoNumbers) {
             "lenet on digits: not evaluated, train loss 0.5000");
 }
 
+TEST(Result, WithoutAStepHasNoTrainingLoss) {
+  auto result = example();
+  result.train_loss.reset();
+  wire::StatusReport status;
+  status.version = {20};
+  result.take(status, 500);
+  EXPECT_TRUE(nlohmann::json::parse(result.json())["train_loss"].is_null());
+  EXPECT_EQ(result.summary(),
+            "lenet on digits: test accuracy 87.50 %, test loss 0.2500\n"
+            "20 updates (0.0 epochs): nothing was left to train\n"
+            "runs/a/weights.safetensors\n");
+  result.interrupted = true;
+  EXPECT_EQ(result.summary().find("nothing was left"), std::string::npos);
+}
+
 TEST(Result, SummaryOfAllreduceNamesNoServer) {
   auto result = example();
   result.config.strategy = "allreduce";

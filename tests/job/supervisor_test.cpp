@@ -185,6 +185,7 @@ TEST_F(SupervisorTest, EvaluatesEachEpochAndTheEnd) {
   const auto result = result_.get();
   EXPECT_EQ(result.reached.steps, 4u);
   EXPECT_EQ(result.reached.epochs, 2);
+  EXPECT_EQ(result.train_loss, 0.5);
   EXPECT_EQ(result.lost_workers, 0u);
   EXPECT_FALSE(result.interrupted);
   EXPECT_EQ(result.problem, "");
@@ -488,6 +489,15 @@ TEST_F(SupervisorTest, AnInterruptCancelsTheLastEvaluation) {
   EXPECT_TRUE(result.interrupted);
   EXPECT_EQ(saved_weight(), 1 - 2 * kRate);
   EXPECT_EQ(result.checkpoint, 2u);
+}
+
+TEST_F(SupervisorTest, WithNothingLeftToTrainThereIsNoTrainingLoss) {
+  begin(0);
+  for (auto& worker : workers_) worker->leave();
+  const auto result = result_.get();
+  EXPECT_EQ(result.train_loss, std::nullopt);
+  EXPECT_EQ(result.problem, "");
+  EXPECT_EQ(result.test.values.at(1), 1) << "the initial weights are evaluated";
 }
 
 TEST_F(SupervisorTest, WhenWorkersLeaveEarlyTheJobIsUnfinished) {

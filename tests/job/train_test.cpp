@@ -171,11 +171,13 @@ TEST_F(TrainTest, ACheckpointOfAnotherOptimizerIsRejectedEvenWithoutItsConfigura
 }
 
 TEST_F(TrainTest, AFinishedRunHasNothingLeftToTrain) {
-  (void)run(config("a", 1));
+  EXPECT_TRUE(run(config("a", 1)).train_loss);
   auto again = config("a", 1);
   again.resume = "auto";
   const auto result = run(again);
   EXPECT_EQ(result.reached.steps, kStepsPerEpoch);
+  EXPECT_EQ(result.train_loss, std::nullopt);
+  EXPECT_GT(result.test.samples, 0u) << "the weights are evaluated";
   EXPECT_THAT(events_.messages(),
               Contains("nothing is left to train after 6 updates: --epochs 1 is reached"));
 }

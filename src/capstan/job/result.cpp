@@ -92,7 +92,7 @@ std::string TrainResult::json() const {
             {"epochs", reached.epochs},
             {"seconds", reached.seconds},
             {"samples_per_second", reached.samples_per_second},
-            {"train_loss", train_loss}};
+            {"train_loss", train_loss ? Json(*train_loss) : Json()}};
   test.add_to(json);
   json["metrics"] = metrics::to_json(test.metrics);
   json["bytes_pushed"] = bytes_pushed;
@@ -114,15 +114,16 @@ std::string TrainResult::json() const {
 }
 
 std::string TrainResult::summary() const {
-  const auto tested = test.samples == 0 ? "not evaluated" : test.text();
-  auto out = fmt::format("{} on {}: {}, train loss {:.4f}\n", config.network_name(), config.dataset, tested,
-                         train_loss);
-  out += fmt::format(
-      "{} updates ({:.1f} epochs){} in {:.1f} s: {:.0f} samples/s\n", reached.steps, reached.epochs,
-      resumed_from > 0 ? fmt::format(", {} since the resume,", reached.steps - resumed_from) : "",
-      reached.seconds, reached.samples_per_second);
+  auto out = fmt::format("{} on {}: {}{}\n", config.network_name(), config.dataset,
+                         test.samples == 0 ? "not evaluated" : test.text(),
+                         train_loss ? fmt::format(", train loss {:.4f}", *train_loss) : "");
+  out += fmt::format("{} updates ({:.1f} epochs)", reached.steps, reached.epochs);
+  const auto weights = run_dir + (weights_saved ? "/weights.safetensors\n" : "\n");
+  if (!train_loss && !interrupted && problem.empty()) return out + ": nothing was left to train\n" + weights;
+  if (resumed_from > 0) out += fmt::format(", {} since the resume,", reached.steps - resumed_from);
+  out += fmt::format(" in {:.1f} s: {:.0f} samples/s\n", reached.seconds, reached.samples_per_second);
   if (!config.is_single()) out += workers_text(*this);
-  return out + run_dir + (weights_saved ? "/weights.safetensors\n" : "\n");
+  return out + weights;
 }
 
 }  // namespace capstan::job

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -33,7 +34,7 @@ struct TrainResult {
   config::JobConfig config;
   std::string transport = "none";
   Reached reached;
-  double train_loss = 0;
+  std::optional<double> train_loss;  // no value if no step was made
   metrics::Evaluation test;
   std::uint64_t bytes_pushed = 0, bytes_pulled = 0;
   WorkerTimes times;

@@ -37,8 +37,9 @@ class SingleProcess {
 
   // Loss of the current epoch, and of the previous one.
   struct EpochLoss {
-    double sum = 0, samples = 0, last = 0;
-    double mean() const { return samples > 0 ? sum / samples : last; }
+    double sum = 0, samples = 0;
+    std::optional<double> last = {};
+    std::optional<double> mean() const { return samples > 0 ? sum / samples : last; }
   };
 
   PreparedJob& job_;

@@ -258,7 +258,7 @@ TrainResult Supervisor::reached() const {
   // Workers on other hosts may use another transport than this process.
   result.transport = job_.starts_workers ? observer_->transport() : job_.config.transport;
   result.take(status_, job_.training_samples);
-  result.train_loss = status_.loss;
+  if (status_.samples > 0) result.train_loss = status_.loss;
   result.run_dir = record_.path().string();
   result.checkpoint = status_.checkpoint.value;
   result.interrupted = (stop_ && !failure_) || is_unsaved_;
