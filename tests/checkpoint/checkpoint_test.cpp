@@ -147,7 +147,7 @@ TEST(Checkpoint, CountersAreRounded) {
   EXPECT_EQ(back[buffers.offset(1)], 10.5f);
 
   const auto model = folder / "model.safetensors";
-  write_model(model, layout, weight, buffers, means);
+  write_model(model, layout, weight, buffers, means, {});
   std::map<std::string, std::vector<float>> values;
   for (const auto& tensor : read_safetensors(model).tensors) values[tensor.name] = tensor.values;
   EXPECT_EQ(values["num_batches_tracked"], std::vector{11.0f});

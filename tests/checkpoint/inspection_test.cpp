@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "capstan/checkpoint/aliases.h"
 #include "capstan/checkpoint/checkpoint.h"
 #include "capstan/checkpoint/run_checkpoints.h"
 #include "capstan/checkpoint/safetensors.h"
@@ -164,6 +165,23 @@ TEST(Inspection, ExportsTheModelAndSaysSo) {
   EXPECT_EQ(tensors[0], (Tensor{"fc.weight", {2, 2}, {1, 3, 5, 7}}));
   EXPECT_EQ(tensors[1], (Tensor{"fc.bias", {2}, {-2, 2}}));
   EXPECT_EQ(tensors[2], (Tensor{"bn.running_mean", {1}, {0.5f}}));
+}
+
+TEST(Inspection, ExportsTheAliasesOfTheRun) {
+  const TemporaryFolder run;
+  const auto step = folder_of(run.path(), {500}), file = run / "model.safetensors";
+  write_small(step, trained());
+  write_aliases(run.path(),
+                {{"out.weight", "fc.weight"}, {"of.another", "network"}, {"fc.bias", "fc.weight"}});
+  (void)inspect_checkpoint(step / "", file);
+  const auto tensors = read_safetensors(file).tensors;
+  ASSERT_EQ(tensors.size(), 4u) << "a state dict has a name once, and no tensor of another network";
+  EXPECT_EQ(tensors[1], (Tensor{"fc.bias", {2}, {-2, 2}}));
+  EXPECT_EQ(tensors[3], (Tensor{"out.weight", {2, 2}, {1, 3, 5, 7}}));
+
+  write_file(run / "aliases.json", R"({"out.weight": 3})");
+  EXPECT_THAT([&] { (void)inspect_checkpoint(step, file); },
+              ::testing::ThrowsMessage<UserError>(HasSubstr("aliases.json is damaged")));
 }
 
 TEST(Inspection, OfADamagedCheckpointThrowsAndExportsNothing) {

@@ -135,6 +135,22 @@ TEST(OwnTask, ThatCannotBeTrainedIsOneLine) {
   EXPECT_THAT(refused([](SmallTask& task) { task.test_samples = 0; }), HasSubstr("has no samples"));
   EXPECT_THAT(refused([](SmallTask& task) { task.parameters_[0].tensor = at::ones({3}, at::kDouble); }),
               HasSubstr("parameter w has the type Double"));
+  EXPECT_THAT(refused([](SmallTask& task) {
+                task.buffers_ = {{"mean", at::ones({1}), {"w"}}};
+              }),
+              HasSubstr("parameters() and buffers() of the task have w twice"));
+}
+
+TEST(OwnTask, MayHaveATensorWithSeveralNames) {
+  const auto program = own_program([](const TaskOptions&) {
+    auto task = std::make_unique<SmallTask>();
+    task->parameters_[0].aliases = {"v", "u"};
+    task->buffers_ = {{"mean", at::ones({1}), {"average"}}};
+    return task;
+  });
+  const auto made = job::make_task(parsed_by(program, {}), program);
+  EXPECT_EQ(made.layout.tensors().size(), 1u);
+  EXPECT_EQ(made.aliases, (checkpoint::Aliases{{"v", "w"}, {"u", "w"}, {"average", "mean"}}));
 }
 
 TEST(OwnTask, BelongsToItsProgram) {

@@ -1,5 +1,8 @@
 // TorchScript modules and data of the user's own, as a user trains them.
 
+#include <cstring>
+#include <set>
+
 #include <gmock/gmock.h>
 
 #include "data/images_in_every_form.h"
@@ -54,6 +57,44 @@ TEST(TorchScript, AResumedRunEndsWhereAnUninterruptedOneEnds) {
   ASSERT_EQ(rest.exit_code(), 0) << rest.errors();
   EXPECT_EQ(rest.json()["steps"], 60);
   EXPECT_EQ(rest.json()["test_loss"], whole.json()["test_loss"]);
+}
+
+std::set<std::string> keys_of(const Json& object) {
+  std::set<std::string> keys;
+  for (const auto& [key, value] : object.items()) keys.insert(key);
+  return keys;
+}
+
+std::set<std::string> names_in(const fs::path& safetensors) {
+  const auto bytes = text_of(safetensors);
+  std::uint64_t header = 0;
+  std::memcpy(&header, bytes.data(), sizeof header);
+  auto names = keys_of(Json::parse(bytes.substr(8, header)));
+  names.erase("__metadata__");
+  return names;
+}
+
+// A module whose layers share tensors: a strict load_state_dict() in Python needs every name.
+TEST(TorchScript, TheWeightsOfARunHaveEveryNameOfPyTorchs) {
+  const Folder folder;
+  std::ofstream table(folder / "d.csv");
+  table << "a,b,c,y\n";
+  for (int i = 0; i < 40; ++i) table << i % 3 << ',' << i % 5 << ',' << i % 7 << ',' << i % 4 << '\n';
+  table.close();
+  const auto run = folder / "run", weights = run / "weights.safetensors";
+  const auto data = "--dataset=csv:" + (folder / "d.csv").string() + ":target=y";
+  Program trained(folder, train_module(run, module_file("tied.pt"), {data, "--servers=2"}));
+  ASSERT_EQ(trained.exit_code(), 0) << trained.errors();
+  const auto of_pytorch = Json::parse(text_of(module_file("tied.json")));
+  EXPECT_EQ(names_in(weights), keys_of(of_pytorch["trained"]));
+
+  const auto exported = folder / "model.safetensors";
+  Program inspected(folder, {"inspect", run.string(), "--export=" + exported.string()});
+  ASSERT_EQ(inspected.exit_code(), 0) << inspected.errors();
+  EXPECT_EQ(text_of(exported), text_of(weights));
+  Program again(folder, train_module(folder / "again", module_file("tied.pt"),
+                                     {data, "--weights=" + weights.string(), "--max-steps=1"}));
+  EXPECT_EQ(again.exit_code(), 0) << again.errors();
 }
 
 TEST(TorchScript, ARunResumesOnlyWithItsModule) {

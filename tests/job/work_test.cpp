@@ -83,6 +83,23 @@ TEST_F(WorkTest, TrainsWhatTheServerSays) {
   }
 }
 
+TEST_F(WorkTest, SavesATensorUnderEveryOfItsNames) {
+  std::string rows = "a,b,c,y\n";
+  for (int i = 0; i < 20; ++i) rows += std::to_string(i % 3) + ",1," + std::to_string(i) + ",0.5\n";
+  testing::write_file(folder_ / "d.csv", rows);
+  job_.config.network = CAPSTAN_SOURCE_DIR "/tests/reference/modules/tied.pt";
+  job_.config.dataset = "csv:" + (folder_ / "d.csv").string() + ":target=y";
+  Serving server(job_);
+  auto o = options(server.address());
+  o.config.network = job_.config.network;
+  o.save = folder_ / "worker.safetensors";
+  (void)work(o, {events_, stop_});
+  const checkpoint::SafetensorsReader saved(o.save);
+  EXPECT_EQ(saved.tensors(), 14u) << "as many as in tied.json";
+  ASSERT_TRUE(saved.read("decoder.weight"));
+  EXPECT_EQ(saved.read("decoder.weight")->values, saved.read("encoder.weight")->values);
+}
+
 TEST_F(WorkTest, AFlagThatContradictsTheJobIsRefusedByName) {
   Serving server(job_);
   auto o = options(server.address());

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Writes the TorchScript modules of the tests: modules/*.pt. Needs PyTorch; the tests do not."""
+"""Writes the TorchScript modules of the tests, and weights that PyTorch trains: modules/. Needs PyTorch; the tests do not."""
 
+import json
 import pathlib
 import zipfile
 
@@ -37,11 +38,49 @@ class Regression(nn.Module):
         return (self.forward(x) - y).abs().mean()
 
 
+class Tied(nn.Module):
+    """Has a weight and a layer with two names each."""
+
+    def __init__(self):
+        super().__init__()
+        self.encoder = nn.Linear(3, 3)
+        self.norm = nn.BatchNorm1d(3)
+        self.decoder = nn.Linear(3, 3)
+        self.decoder.weight = self.encoder.weight
+        self.last = self.norm
+
+    def forward(self, x):
+        hidden = torch.relu(self.norm(self.encoder(x)))
+        return self.last(self.decoder(hidden)).sum(1, keepdim=True)
+
+
+def state_of(module):
+    return {name: tensor.flatten().tolist() for name, tensor in module.state_dict().items()}
+
+
+def train_tied(module, steps=3):
+    """Trains on the rows of ScriptedTaskTest::numbers(): all training samples in each step."""
+    rows = [i for i in range(20) if i % 5 != 4]  # the others are for testing
+    x = torch.tensor([[i % 3, i % 5, i % 7] for i in rows], dtype=torch.float)
+    y = torch.tensor([[i % 3 + 2 * (i % 5) - i % 7] for i in rows], dtype=torch.float)
+    optimizer = torch.optim.SGD(module.parameters(), lr=0.01, momentum=0.9)
+    states = [state_of(module)]
+    for _ in range(steps):
+        optimizer.zero_grad()
+        nn.functional.mse_loss(module(x), y).backward()
+        optimizer.step()
+    states.append(state_of(module))
+    return dict(zip(("initial", "trained"), states))
+
+
 torch.manual_seed(1)
 torch.jit.script(Small()).save(FOLDER / "small.pt")
 torch.jit.script(Small()).save(FOLDER / "other.pt")
 torch.jit.script(Regression()).save(FOLDER / "regression.pt")
 torch.jit.trace(Small().eval(), torch.zeros(2, 1, 28, 28)).save(FOLDER / "traced.pt")
+tied = Tied()
+torch.jit.script(tied).save(FOLDER / "tied.pt")
+(FOLDER / "tied.json").write_text(json.dumps(train_tied(tied)) + "\n")
 
 def rewrite(source, target, old=b"", new=b""):
     """Copies a module without its debug information, which has paths, and replaces text in its code."""

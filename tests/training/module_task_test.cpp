@@ -63,6 +63,9 @@ TEST(ModuleTask, ListsEveryTensorOnceAndFrozenOnesAsBuffers) {
   EXPECT_THAT(names(task.buffers()), ElementsAre("frozen.weight", "frozen.bias", "norm.running_mean",
                                                  "norm.running_var", "norm.num_batches_tracked"));
   EXPECT_TRUE(task.parameters()[0].tensor.is_same(net->first->weight));
+  EXPECT_THAT(task.parameters()[0].aliases, ElementsAre("again.weight"));
+  EXPECT_THAT(task.parameters()[1].aliases, ElementsAre("again.bias"));
+  EXPECT_TRUE(task.parameters()[2].aliases.empty());
   task.train(false);
   EXPECT_FALSE(net->norm->is_training());
   task.train(true);

@@ -2,14 +2,18 @@
 
 #include "capstan/training/scripted_task.h"
 
+#include <cmath>
 #include <fstream>
+#include <map>
 
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 #include <torch/csrc/jit/api/module.h>
 
+#include "capstan/checkpoint/safetensors.h"
 #include "capstan/training/evaluator.h"
 #include "capstan/training/single.h"
 #include "capstan/user_error.h"
@@ -22,8 +26,11 @@ namespace capstan::training {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::FloatNear;
 using ::testing::HasSubstr;
 using ::testing::Not;
+using ::testing::Pointwise;
 using ::testing::ThrowsMessage;
 using torch::jit::Module;
 
@@ -81,6 +88,13 @@ def forward(self, x):
     options.name = "csv:" + (folder / "d.csv").string() + ":target=y";
     options.normalize = data::Normalize::kNone;
     return data::load(options);
+  }
+  static std::filesystem::path reference(const std::string& file) {
+    return std::filesystem::path(CAPSTAN_SOURCE_DIR) / "tests/reference/modules" / file;
+  }
+  // The state dict of tied.pt, with every name that PyTorch's has: "initial" or "trained".
+  static std::map<std::string, std::vector<float>> tied_state(const std::string& when) {
+    return nlohmann::json::parse(capstan::testing::contents(reference("tied.json")))[when];
   }
   static void expect_rejected(const ScriptedOptions& options, data::Dataset dataset,
                               const std::string& says) {
@@ -146,8 +160,7 @@ TEST_F(ScriptedTaskTest, TrainsOnSeveralServersAsTheZoosLeNet) {
 
 // PyTorch's rule: running = 0.9 running + 0.1 batch.
 TEST_F(ScriptedTaskTest, HasTheModulesBuffers) {
-  const auto task = make_scripted_task(
-      {std::filesystem::path(CAPSTAN_SOURCE_DIR) / "tests/reference/modules/small.pt"}, images("digits"));
+  const auto task = make_scripted_task({reference("small.pt")}, images("digits"));
   ASSERT_EQ(task->buffers().size(), 3u);
   EXPECT_EQ(task->buffers()[0].name, "norm.running_mean");
   EXPECT_EQ(task->buffers()[2].name, "norm.num_batches_tracked");
@@ -171,14 +184,91 @@ TEST_F(ScriptedTaskTest, ParametersWithoutGradientsAreBuffersAndSharedOnesCountO
   net.define("def forward(self, x):\n    return torch.linear(x, self.first + self.second) + self.fixed\n");
   const auto task = make_scripted_task({save(net)}, numbers());
   ASSERT_EQ(task->parameters().size(), 1u);
+  EXPECT_EQ(task->parameters()[0].name, "first");
+  EXPECT_THAT(task->parameters()[0].aliases, ElementsAre("second"));
   ASSERT_EQ(task->buffers().size(), 1u);
+  EXPECT_TRUE(task->buffers()[0].aliases.empty());
   EXPECT_EQ(task->buffers()[0].name, "fixed");
 }
 
+std::vector<float> values_of(const at::Tensor& tensor) {
+  const auto plain = tensor.detach().to(at::kFloat).contiguous();
+  return {plain.data_ptr<float>(), plain.data_ptr<float>() + plain.numel()};
+}
+
+// What PyTorch computes for the same rows: tests/reference/make_modules.py.
+TEST_F(ScriptedTaskTest, TiedWeightsAreTrainedAsByPyTorch) {
+  const auto task = make_scripted_task({reference("tied.pt")}, numbers());
+  SingleOptions options;
+  options.batch_size = 16;
+  options.epochs = 3;
+  options.optimizer.first.lr = 0.01;
+  options.optimizer.first.momentum = 0.9;
+  const auto trained = train_single(options, *task, {});  // has the memory of the parameters
+  const auto expected = tied_state("trained");
+  std::size_t names = 0;
+  for (const auto* list : {&task->parameters(), &task->buffers()}) {
+    for (const auto& tensor : *list) {
+      EXPECT_THAT(values_of(tensor.tensor), Pointwise(FloatNear(1e-5f), expected.at(tensor.name)))
+          << tensor.name;
+      for (const auto& alias : tensor.aliases) EXPECT_EQ(expected.at(alias), expected.at(tensor.name));
+      names += 1 + tensor.aliases.size();
+    }
+  }
+  EXPECT_EQ(names, expected.size());
+}
+
+class TiedStateDict : public ScriptedTaskTest {
+ protected:
+  using State = std::map<std::string, std::vector<float>>;
+
+  ScriptedOptions with_weights(const State& state) const {
+    std::vector<checkpoint::TensorView> views;
+    for (const auto& [name, values] : state) {
+      const auto count = static_cast<std::int64_t>(values.size());
+      views.push_back({name,
+                       count == 9   ? std::vector<std::int64_t>{3, 3}
+                       : count == 1 ? std::vector<std::int64_t>{}
+                                    : std::vector{count},
+                       values});
+    }
+    checkpoint::write_safetensors(folder_ / "w.safetensors", views);
+    return {reference("tied.pt"), "auto", folder_ / "w.safetensors"};
+  }
+};
+
+// PyTorch's state_dict() has every name; safetensors' save_model() keeps one of them, not always the first.
+TEST_F(TiedStateDict, MayHaveEveryNameOrAnyOne) {
+  const auto all = tied_state("trained");
+  auto first = all, other = all;
+  for (const auto& [name, values] : all) {
+    if (name.starts_with("last.") || name == "decoder.weight") first.erase(name);
+    if (name.starts_with("norm.") || name == "encoder.weight") other.erase(name);
+  }
+  for (const auto& state : {all, first, other}) {
+    const auto task = make_scripted_task(with_weights(state), numbers());
+    for (const auto* list : {&task->parameters(), &task->buffers()})
+      for (const auto& tensor : *list)
+        EXPECT_EQ(values_of(tensor.tensor), all.at(tensor.name)) << tensor.name;
+  }
+}
+
+TEST_F(TiedStateDict, WithTwoValuesOfOneTensorIsRejected) {
+  auto state = tied_state("trained");
+  state["decoder.weight"][8] = std::nextafter(state["decoder.weight"][8], 9.0f);
+  expect_rejected(
+      with_weights(state), numbers(),
+      "w.safetensors has the weights of another network: tensors encoder.weight and decoder.weight "
+      "have different values and are one tensor in the network");
+  state["decoder.weight"].resize(3);
+  expect_rejected(with_weights(state), numbers(), "tensor decoder.weight has shape 3 and should have 3x3");
+  state.erase("decoder.weight");
+  state.erase("encoder.weight");
+  expect_rejected(with_weights(state), numbers(), "tensor encoder.weight (3x3) is missing");
+}
+
 TEST_F(ScriptedTaskTest, MayHaveALossOfItsOwn) {
-  const auto task = make_scripted_task(
-      {std::filesystem::path(CAPSTAN_SOURCE_DIR) / "tests/reference/modules/regression.pt", "module"},
-      numbers());
+  const auto task = make_scripted_task({reference("regression.pt"), "module"}, numbers());
   constexpr std::uint32_t kSome[] = {0, 1, 2};
   const auto batch = task->batch(Split::kTrain, {0, kSome});
   const auto output = at::linear(batch.input, task->parameters()[0].tensor, task->parameters()[1].tensor);
@@ -199,7 +289,7 @@ TEST_F(ScriptedTaskTest, WrongFilesAreOneLine) {
 
 TEST_F(ScriptedTaskTest, EveryStrategyTrainsIt) {
   at::set_num_threads(1);
-  const auto file = std::filesystem::path(CAPSTAN_SOURCE_DIR) / "tests/reference/modules/small.pt";
+  const auto file = reference("small.pt");
   for (const auto& entry : strategy::table()) {
     std::vector<std::unique_ptr<Task>> tasks;
     for (int i = 0; i < 2; ++i) tasks.push_back(make_scripted_task({file}, images("digits")));
@@ -217,7 +307,7 @@ TEST_F(ScriptedTaskTest, EveryStrategyTrainsIt) {
 
 // As in the networks of the zoo: running statistics in place of those of one sample, which has no variance.
 TEST_F(ScriptedTaskTest, ALastBatchOfOneSampleUsesTheRunningStatistics) {
-  const auto file = std::filesystem::path(CAPSTAN_SOURCE_DIR) / "tests/reference/modules/small.pt";
+  const auto file = reference("small.pt");
   const auto task = make_scripted_task({file}, images("digits"));
   constexpr std::uint32_t kOne[] = {3};
   const auto batch = task->batch(Split::kTrain, {0, kOne});
@@ -236,9 +326,8 @@ TEST_F(ScriptedTaskTest, IntegersThatFloatsCannotHoldAreRejected) {
 }
 
 TEST_F(ScriptedTaskTest, AnUnknownOperatorIsNamed) {
-  expect_rejected(
-      {std::filesystem::path(CAPSTAN_SOURCE_DIR) / "tests/reference/modules/unknown_operator.pt", "module"},
-      numbers(), "needs the operator aten::no_such_operator");
+  expect_rejected({reference("unknown_operator.pt"), "module"}, numbers(),
+                  "needs the operator aten::no_such_operator");
 }
 
 TEST_F(ScriptedTaskTest, WrongModulesAreOneLine) {

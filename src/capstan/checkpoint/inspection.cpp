@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "capstan/base/text.h"
+#include "capstan/checkpoint/aliases.h"
 #include "capstan/checkpoint/checkpoint.h"
 #include "capstan/checkpoint/model_file.h"
 #include "capstan/checkpoint/run_checkpoints.h"
@@ -94,7 +95,8 @@ CheckpointInspection inspect_checkpoint(const fs::path& folder, const fs::path& 
   const NamedArray array[] = {{"weights", weights}};
   load(folder, manifest, {0, layout.size()}, array);
   const auto buffers = load_buffers(folder, manifest);
-  if (!export_to.empty()) write_model(export_to, layout, weights, buffer_layout, buffers);
+  if (!export_to.empty())
+    write_model(export_to, layout, weights, buffer_layout, buffers, read_aliases(run_of(folder)));
 
   CheckpointInspection inspection{folder, manifest, bytes_of(folder), {}, export_to};
   summarize(layout, weights, inspection.tensors);

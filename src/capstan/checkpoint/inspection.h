@@ -37,7 +37,8 @@ struct CheckpointInspection {
   std::string text() const;
   Json json() const;
 };
-// Compares every checksum. Where `export_to` is not empty, writes the model to it, as write_model() does.
+// Compares every checksum. Where `export_to` is not empty, writes the model to it, as write_model() does,
+// with the aliases of the checkpoint's run.
 CheckpointInspection inspect_checkpoint(const std::filesystem::path& folder,
                                         const std::filesystem::path& export_to = {});
 

@@ -1,5 +1,7 @@
 #include "capstan/checkpoint/model_file.h"
 
+#include <algorithm>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -17,6 +19,19 @@ bool is_torch(const std::filesystem::path& file) {
   return file.extension() == ".pt" || file.extension() == ".pth";
 }
 
+void add_aliases(std::vector<TensorView>& views, const Aliases& aliases) {
+  const auto find = [&](const std::string& name) {
+    return std::ranges::find(views, name, &TensorView::name);
+  };
+  for (const auto& [alias, name] : aliases) {
+    const auto named = find(name);
+    if (named == views.end() || find(alias) != views.end()) continue;
+    auto view = *named;
+    view.name = alias;
+    views.push_back(std::move(view));
+  }
+}
+
 }  // namespace
 
 void check_model_file(const std::filesystem::path& file) {
@@ -25,7 +40,7 @@ void check_model_file(const std::filesystem::path& file) {
 }
 
 void write_model(const std::filesystem::path& file, const FlatLayout& layout, std::span<const float> weights,
-                 const FlatLayout& buffer_layout, std::span<const float> buffers) {
+                 const FlatLayout& buffer_layout, std::span<const float> buffers, const Aliases& aliases) {
   check_model_file(file);
   std::vector<float> ordered(layout.size());
   std::vector<TensorView> views;
@@ -42,6 +57,7 @@ void write_model(const std::filesystem::path& file, const FlatLayout& layout, st
     views.push_back(
         {tensor.name, tensor.dims, buffers.subspan(range.begin, range.size()), is_counter(tensor.name)});
   }
+  add_aliases(views, aliases);
   if (is_torch(file)) {
     write_torch_file(file, views);
   } else {

@@ -19,13 +19,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr const char* kFolder = "checkpoints";
 constexpr std::string_view kPrefix = "step-";
 constexpr std::string_view kAside = "aside-step-";
 constexpr const char* kBest = "best";
 constexpr const char* kFinished = "finished.json";
 
 fs::path home(const fs::path& run) {
-  return run / "checkpoints";
+  return run / kFolder;
 }
 
 std::optional<Version> version_of(const fs::path& folder, std::string_view prefix = kPrefix) {
@@ -58,6 +59,13 @@ bool is_complete(const fs::path& folder) {
 
 fs::path folder_of(const fs::path& run, Version version) {
   return home(run) / fmt::format("{}{:08}", kPrefix, version.value);
+}
+
+fs::path run_of(const fs::path& checkpoint) {
+  auto folder = fs::absolute(checkpoint).lexically_normal();
+  if (folder.filename().empty()) folder = folder.parent_path();
+  folder = folder.parent_path();
+  return folder.filename() == kFolder ? folder.parent_path() : fs::path();
 }
 
 std::vector<Entry> list(const fs::path& run) {

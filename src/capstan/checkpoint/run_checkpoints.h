@@ -14,6 +14,8 @@ namespace capstan::checkpoint {
 // links to the best checkpoint, and `finished.json` marks that no more will follow.
 
 std::filesystem::path folder_of(const std::filesystem::path& run, Version version);
+// The run of a checkpoint's folder; empty if it is outside of a run.
+std::filesystem::path run_of(const std::filesystem::path& checkpoint);
 
 // The complete checkpoints, oldest first; their contents are not verified.
 struct Entry {

@@ -1,5 +1,7 @@
 #include "capstan/job/own_task.h"
 
+#include <set>
+
 #include <ATen/Context.h>
 #include <fmt/format.h>
 
@@ -22,9 +24,26 @@ std::unique_ptr<Task> call_factory(const config::JobConfig& config, const Progra
   }
 }
 
+void check_names(const Task& task) {
+  std::set<std::string> names;
+  const auto add = [&](const std::string& name) {
+    if (!names.insert(name).second)
+      throw UserError(fmt::format(
+          "parameters() and buffers() of the task have {} twice: a name or alias belongs to one tensor",
+          name));
+  };
+  for (const auto* list : {&task.parameters(), &task.buffers()}) {
+    for (const auto& tensor : *list) {
+      add(tensor.name);
+      for (const auto& alias : tensor.aliases) add(alias);
+    }
+  }
+}
+
 void check(const Task& task, bool test_only) {
   if (task.parameters().empty()) throw UserError("parameters() of the task is empty: nothing can be trained");
   for (const auto& parameter : task.parameters()) training::check_parameter(parameter);
+  check_names(task);
   if (task.metrics().empty()) throw UserError("metrics() of the task is empty: it must have at least one");
   if (!test_only && task.split(Split::kTrain).samples == 0)
     throw UserError("split(Split::kTrain) of the task has no samples");

@@ -51,11 +51,7 @@ std::vector<fs::path> resumable(const fs::path& runs) {
 }  // namespace
 
 fs::path run_of(const fs::path& path) {
-  if (!is_checkpoint(path)) return path;
-  auto folder = fs::absolute(path).lexically_normal();
-  if (folder.filename().empty()) folder = folder.parent_path();
-  folder = folder.parent_path();  // RUN/checkpoints/step-N
-  return folder.filename() == "checkpoints" ? folder.parent_path() : fs::path();
+  return is_checkpoint(path) ? checkpoint::run_of(path) : path;
 }
 
 fs::path configuration_of(const fs::path& path) {

@@ -45,9 +45,14 @@ void RunRecord::write_configuration(const std::string& toml) {
   if (kept) kept->commit();
 }
 
+void RunRecord::write_aliases(const checkpoint::Aliases& aliases) {
+  checkpoint::write_aliases(path(), aliases);
+  aliases_ = aliases;
+}
+
 void RunRecord::write_weights(const FlatLayout& layout, std::span<const float> weights,
                               const FlatLayout& buffer_layout, std::span<const float> buffers) {
-  checkpoint::write_model(path() / "weights.safetensors", layout, weights, buffer_layout, buffers);
+  checkpoint::write_model(path() / "weights.safetensors", layout, weights, buffer_layout, buffers, aliases_);
 }
 
 void RunRecord::resumed(Version from) {

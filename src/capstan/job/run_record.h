@@ -4,6 +4,7 @@
 #include <span>
 #include <string>
 
+#include "capstan/checkpoint/aliases.h"
 #include "capstan/job/evaluation_schedule.h"
 #include "capstan/job/result.h"
 #include "capstan/metrics/run_folder.h"
@@ -15,8 +16,8 @@ inline constexpr const char* kConfiguration = "config.toml";  // in a run's fold
 inline constexpr const char* kDataset = "dataset.json";       // how the run encodes and normalises its data
 std::string older_configuration(int number);                  // "config.1.toml" for the oldest
 
-// Writes a run's folder, except checkpoints: config.toml, dataset.json, versions.json, weights.safetensors,
-// and a line of metrics.jsonl for each event. Not thread-safe.
+// Writes a run's folder, except checkpoints: config.toml, dataset.json, aliases.json, versions.json,
+// weights.safetensors, and a line of metrics.jsonl for each event. Not thread-safe.
 class RunRecord {
  public:
   explicit RunRecord(metrics::RunFolder folder);
@@ -25,6 +26,8 @@ class RunRecord {
   // Throws UserError if it cannot be written; then the earlier configuration stays. A different earlier
   // configuration of the same run is kept as config.1.toml, the next as config.2.toml, and so on.
   void write_configuration(const std::string& toml);
+  // Other names of tensors, for the weights. Throws UserError if they cannot be written.
+  void write_aliases(const checkpoint::Aliases& aliases);
   // Throws UserError if the file cannot be written.
   void write_weights(const FlatLayout& layout, std::span<const float> weights,
                      const FlatLayout& buffer_layout, std::span<const float> buffers);
@@ -40,6 +43,7 @@ class RunRecord {
 
  private:
   metrics::RunFolder folder_;
+  checkpoint::Aliases aliases_;
 };
 
 }  // namespace capstan::job

@@ -15,6 +15,7 @@
 #include "capstan/job/run_record.h"
 #include "capstan/models/arena.h"
 #include "capstan/models/buffers.h"
+#include "capstan/training/aliases.h"
 #include "capstan/training/classification.h"
 #include "capstan/training/network.h"
 #include "capstan/training/scripted_task.h"
@@ -79,7 +80,9 @@ PreparedTask make(const config::JobConfig& config, const data::DatasetOptions& o
 PreparedTask with_layouts(std::unique_ptr<Task> task, std::string dataset) {
   auto layout = models::layout_of(task->parameters());
   auto buffer_layout = models::buffer_layout_of(task->buffers());
-  return {std::move(task), std::move(layout), std::move(buffer_layout), std::move(dataset)};
+  auto aliases = training::aliases_of(task->parameters(), task->buffers());
+  return {std::move(task), std::move(layout), std::move(buffer_layout), std::move(aliases),
+          std::move(dataset)};
 }
 
 PreparedTask make_task(const config::JobConfig& config, const Program& program) {

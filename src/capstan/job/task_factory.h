@@ -3,6 +3,7 @@
 #include <memory>
 #include <string>
 
+#include "capstan/checkpoint/aliases.h"
 #include "capstan/config/job_config.h"
 #include "capstan/job/program.h"
 #include "capstan/layout.h"
@@ -15,6 +16,7 @@ struct PreparedTask {
   std::unique_ptr<Task> task;
   FlatLayout layout;  // of the parameters
   FlatLayout buffer_layout;
+  checkpoint::Aliases aliases;  // of both
   std::string
       dataset;  // how its data is encoded, as JSON (data/encoding.h); empty if the task has no dataset
 

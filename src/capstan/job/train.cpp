@@ -96,6 +96,7 @@ RunRecord open_record(const PreparedJob& job, const std::string& toml, Environme
   record.write_configuration(toml);
   record.write_versions(versions());
   if (!job.task.dataset.empty()) record.write_dataset(job.task.dataset);
+  record.write_aliases(job.task.aliases);
   if (!job.resume) return record;
   const auto start = job.budget.start.value;
   environment.events.message(fmt::format("resuming from step {}: {}", start, job.resume->folder.string()));

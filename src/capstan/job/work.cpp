@@ -114,7 +114,7 @@ WorkResult work(const WorkOptions& options, Environment environment) {
   if (!options.save.empty()) {
     models::copy_parameters_out(task.task->parameters(), task.layout, flat);
     checkpoint::write_model(options.save, task.layout, flat, task.buffer_layout,
-                            models::copy_buffers_out(task.task->buffers()));
+                            models::copy_buffers_out(task.task->buffers()), task.aliases);
   }
   return {client->rank().value, *worked, stop.asked};
 }

@@ -11,6 +11,7 @@
 
 #include "capstan/base/text.h"
 #include "capstan/layout.h"
+#include "capstan/training/aliases.h"
 #include "capstan/training/objective.h"
 #include "capstan/training/state_dict.h"
 #include "capstan/training/task_errors.h"
@@ -44,10 +45,6 @@ torch::jit::Module load(const std::filesystem::path& file) {
     throw UserError(
         fmt::format("--network {}: is not a TorchScript module, or is damaged: {}", name, reason));
   }
-}
-
-bool is_listed(const NamedTensors& list, const at::Tensor& tensor) {
-  return std::ranges::any_of(list, [&](const NamedTensor& n) { return n.tensor.is_same(tensor); });
 }
 
 class ScriptedTask final : public DatasetTask {
@@ -102,10 +99,15 @@ class ScriptedTask final : public DatasetTask {
     return objective_ ? objective_->loss(forward(batch.input), batch.target) : own_loss(batch);
   }
 
+  // Another name of a tensor that is listed: two layers share it.
+  bool is_alias(const std::string& name, const at::Tensor& tensor) {
+    return add_alias(parameters_, name, tensor) || add_alias(buffers_, name, tensor);
+  }
+
   void list_tensors() {
     for (const auto& parameter : module_.named_parameters(/*recurse=*/true)) {
       const auto& tensor = parameter.value;
-      if (is_listed(parameters_, tensor) || is_listed(buffers_, tensor)) continue;  // shared by two layers
+      if (is_alias(parameter.name, tensor)) continue;
       if (tensor.scalar_type() != at::kFloat)
         throw UserError(fmt::format("--network {}: parameter {} is {}; parameters must be 32-bit floats",
                                     name_, parameter.name, c10::toString(tensor.scalar_type())));
@@ -114,7 +116,7 @@ class ScriptedTask final : public DatasetTask {
       (tensor.requires_grad() ? parameters_ : buffers_).push_back({parameter.name, tensor});
     }
     for (const auto& buffer : module_.named_buffers(/*recurse=*/true)) {
-      if (buffer.value.numel() == 0 || is_listed(buffers_, buffer.value)) continue;
+      if (buffer.value.numel() == 0 || is_alias(buffer.name, buffer.value)) continue;
       check_buffer(buffer.name, buffer.value);
       buffers_.push_back({buffer.name, buffer.value});
     }

@@ -1,6 +1,8 @@
 #include "capstan/training/state_dict.h"
 
+#include <algorithm>
 #include <map>
+#include <span>
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/from_blob.h>
@@ -17,37 +19,67 @@ bool may_be_missing(const std::string& name) {
   return name.ends_with("num_batches_tracked");
 }
 
+bool has_same_bits(const checkpoint::Tensor& a, const checkpoint::Tensor& b) {
+  return std::ranges::equal(std::as_bytes(std::span(a.values)), std::as_bytes(std::span(b.values)));
+}
+
+// The tensors of a file by name. Not thread-safe.
+class StateDict {
+ public:
+  explicit StateDict(const std::filesystem::path& file)
+      : file_(file.string()), content_(checkpoint::read_safetensors(file)) {
+    for (auto& t : content_.tensors) unused_[t.name] = &t;
+  }
+
+  // The values of a tensor, which any of its names may have; null if the file may lack it.
+  checkpoint::Tensor* take(const NamedTensor& wanted) {
+    auto* found = take(wanted.name, wanted.tensor);
+    for (const auto& alias : wanted.aliases) {
+      auto* const other = take(alias, wanted.tensor);
+      if (found && other && !has_same_bits(*found, *other))
+        fail(fmt::format("tensors {} and {} have different values and are one tensor in the network",
+                         found->name, alias));
+      if (!found) found = other;
+    }
+    if (!found && !may_be_missing(wanted.name))
+      fail(fmt::format("tensor {} ({}) is missing", wanted.name, shape_text(wanted.tensor.sizes().vec())));
+    return found;
+  }
+
+  void check_all_are_taken() const {
+    for (const auto& t : content_.tensors)
+      if (unused_.contains(t.name)) fail(fmt::format("this network has no tensor {}", t.name));
+  }
+
+ private:
+  checkpoint::Tensor* take(const std::string& name, const at::Tensor& like) {
+    const auto entry = unused_.extract(name);
+    if (entry.empty()) return nullptr;
+    const auto& dims = entry.mapped()->dims;
+    if (at::IntArrayRef(dims) != like.sizes())
+      fail(fmt::format("tensor {} has shape {} and should have {}", name, shape_text(dims),
+                       shape_text(like.sizes().vec())));
+    return entry.mapped();
+  }
+  [[noreturn]] void fail(const std::string& what) const {
+    throw UserError(fmt::format("{} has the weights of another network: {}", file_, what));
+  }
+
+  const std::string file_;
+  checkpoint::Safetensors content_;
+  std::map<std::string, checkpoint::Tensor*> unused_;
+};
+
 }  // namespace
 
 void load_state_dict(const NamedTensors& parameters, const NamedTensors& buffers,
                      const std::filesystem::path& file) {
-  auto found = checkpoint::read_safetensors(file);
-  const auto fail = [&](const std::string& what) {
-    throw UserError(fmt::format("{} has the weights of another network: {}", file.string(), what));
-  };
-  std::map<std::string, checkpoint::Tensor*> by_name;
-  for (auto& t : found.tensors) by_name[t.name] = &t;
-
+  StateDict dict(file);
   std::vector<std::pair<at::Tensor, checkpoint::Tensor*>> matches;
-  for (const auto* tensors : {&parameters, &buffers}) {
-    for (const auto& [name, tensor] : *tensors) {
-      const auto entry = by_name.find(name);
-      if (entry == by_name.end()) {
-        if (!may_be_missing(name))
-          fail(fmt::format("tensor {} ({}) is missing", name, shape_text(tensor.sizes().vec())));
-        continue;
-      }
-      const auto& dims = entry->second->dims;
-      if (at::IntArrayRef(dims) != tensor.sizes())
-        fail(fmt::format("tensor {} has shape {} and should have {}", name, shape_text(dims),
-                         shape_text(tensor.sizes().vec())));
-      matches.emplace_back(tensor, entry->second);
-      by_name.erase(entry);
-    }
-  }
-  for (const auto& t : found.tensors) {
-    if (by_name.contains(t.name)) fail(fmt::format("this network has no tensor {}", t.name));
-  }
+  for (const auto* tensors : {&parameters, &buffers})
+    for (const auto& t : *tensors)
+      if (auto* const values = dict.take(t)) matches.emplace_back(t.tensor, values);
+  dict.check_all_are_taken();
   const at::NoGradGuard no_grad;
   for (auto& [tensor, values] : matches)
     tensor.copy_(at::from_blob(values->values.data(), values->dims, at::kFloat));
