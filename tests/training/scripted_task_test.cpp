@@ -119,6 +119,11 @@ void expect_close(const Task& a, const Task& b, double tolerance) {
   }
 }
 
+std::vector<float> values_of(const at::Tensor& tensor) {
+  const auto plain = tensor.detach().to(at::kFloat).contiguous();
+  return {plain.data_ptr<float>(), plain.data_ptr<float>() + plain.numel()};
+}
+
 TEST_F(ScriptedTaskTest, ACopyOfLeNetEndsAtTheWeightsOfTheZoos) {
   at::set_num_threads(1);
   const auto scripted = make_scripted_task({lenet(), "cross-entropy"}, images());
@@ -189,11 +194,6 @@ TEST_F(ScriptedTaskTest, ParametersWithoutGradientsAreBuffersAndSharedOnesCountO
   ASSERT_EQ(task->buffers().size(), 1u);
   EXPECT_TRUE(task->buffers()[0].aliases.empty());
   EXPECT_EQ(task->buffers()[0].name, "fixed");
-}
-
-std::vector<float> values_of(const at::Tensor& tensor) {
-  const auto plain = tensor.detach().to(at::kFloat).contiguous();
-  return {plain.data_ptr<float>(), plain.data_ptr<float>() + plain.numel()};
 }
 
 // What PyTorch computes for the same rows: tests/reference/make_modules.py.
@@ -283,8 +283,23 @@ TEST_F(ScriptedTaskTest, WrongFilesAreOneLine) {
   capstan::testing::write_file(folder_ / "cut.pt", bytes.substr(0, bytes.size() / 2));
   expect_rejected({folder_ / "none.pt"}, images(), "no such file");
   expect_rejected({folder_.path()}, images(), "no such file");
-  expect_rejected({folder_ / "text.pt"}, images(), "is not a TorchScript module");
-  expect_rejected({folder_ / "cut.pt"}, images(), "is not a TorchScript module");
+  expect_rejected({folder_ / "text.pt"}, images(), "text.pt is not a valid zip archive: it is too short");
+  expect_rejected({folder_ / "cut.pt"}, images(), "cut.pt is not a valid zip archive: it has no directory");
+}
+
+// libtorch loads such a file.
+TEST_F(ScriptedTaskTest, AFlippedBitOfAWeightIsRejectedWithItsPlace) {
+  const auto file = reference("small.pt");
+  auto bytes = capstan::testing::contents(file);
+  const auto task = make_scripted_task({file}, images("digits"));
+  const auto weight = values_of(task->parameters()[2].tensor);
+  ASSERT_EQ(task->parameters()[2].name, "out.weight");
+  const auto at = bytes.find({reinterpret_cast<const char*>(weight.data()), weight.size() * sizeof(float)});
+  ASSERT_NE(at, std::string::npos);
+  bytes[at + weight.size() * sizeof(float) - 1] ^= 1;
+  capstan::testing::write_file(folder_ / "flipped.pt", bytes);
+  expect_rejected({folder_ / "flipped.pt"}, images("digits"),
+                  "flipped.pt is not a valid zip archive: small/data/5 is damaged");
 }
 
 TEST_F(ScriptedTaskTest, EveryStrategyTrainsIt) {

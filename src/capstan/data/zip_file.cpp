@@ -1,7 +1,7 @@
 #include "capstan/data/zip_file.h"
 
 #include <algorithm>
-#include <span>
+#include <optional>
 
 #include <fmt/format.h>
 #include <zlib.h>
@@ -21,6 +21,7 @@ constexpr std::uint32_t kIn64 = 0xffffffff;  // the value is in the zip64 field
 constexpr std::uint16_t kStored = 0, kDeflated = 8, kEncrypted = 1;
 constexpr int kRawDeflate = -15;
 constexpr std::uint64_t kMostRatio = 1032;  // of deflate
+constexpr std::size_t kPiece = 1u << 18;    // bytes that are unpacked at once; they stay in the cache
 
 using Bytes = std::span<const std::byte>;
 
@@ -49,32 +50,41 @@ bool take_zip64(Bytes extra, ZipFile::Member& member) {
   return true;
 }
 
-// The inflated bytes; as many as `size`, or fewer or one more if the data is something else.
-std::vector<std::byte> inflated(Bytes packed, std::uint64_t size) {
-  z_stream stream{};
-  CAPSTAN_CHECK(inflateInit2(&stream, kRawDeflate) == Z_OK, "zlib initializes");
-  std::vector<std::byte> out(size + 1);  // one more, to see data that is too long
-  std::size_t taken = 0, made = 0;
-  int state = Z_OK;
-  constexpr std::size_t kMost = 1u << 30;  // zlib counts in 32 bits
-  while (state == Z_OK && made < out.size()) {
-    stream.next_in = const_cast<Bytef*>(reinterpret_cast<const Bytef*>(packed.data() + taken));
-    stream.avail_in = static_cast<uInt>(std::min(kMost, packed.size() - taken));
-    stream.next_out = reinterpret_cast<Bytef*>(out.data() + made);
-    stream.avail_out = static_cast<uInt>(std::min(kMost, out.size() - made));
-    const auto before_in = stream.avail_in, before_out = stream.avail_out;
-    state = inflate(&stream, Z_NO_FLUSH);
-    taken += before_in - stream.avail_in;
-    made += before_out - stream.avail_out;
-  }
-  inflateEnd(&stream);
-  out.resize(state == Z_STREAM_END ? made : 0);
-  return out;
-}
+// Inflates a member piece by piece. Not thread-safe.
+class Inflater {
+ public:
+  Inflater() { CAPSTAN_CHECK(inflateInit2(&stream_, kRawDeflate) == Z_OK, "zlib initializes"); }
+  Inflater(const Inflater&) = delete;
+  Inflater& operator=(const Inflater&) = delete;
+  ~Inflater() { inflateEnd(&stream_); }
 
-std::uint32_t crc_of(Bytes bytes) {
+  // Calls `take` with what the next packed bytes become. False if they are not deflated data.
+  template <class Take>
+  bool add(Bytes packed, const Take& take) {
+    stream_.next_in = const_cast<Bytef*>(reinterpret_cast<const Bytef*>(packed.data()));
+    stream_.avail_in = static_cast<uInt>(packed.size());
+    do {
+      stream_.next_out = reinterpret_cast<Bytef*>(out_.data());
+      stream_.avail_out = static_cast<uInt>(out_.size());
+      const auto state = inflate(&stream_, Z_NO_FLUSH);
+      take(Bytes(out_).first(out_.size() - stream_.avail_out));
+      if (state == Z_STREAM_END) return has_ended_ = true;
+      if (state == Z_BUF_ERROR) return true;  // more input is needed
+      if (state != Z_OK) return false;
+    } while (stream_.avail_in > 0 || stream_.avail_out == 0);
+    return true;
+  }
+  bool has_ended() const { return has_ended_; }
+
+ private:
+  z_stream stream_{};
+  std::vector<std::byte> out_ = std::vector<std::byte>(kPiece);
+  bool has_ended_ = false;
+};
+
+std::uint32_t crc_of(std::uint32_t before, Bytes bytes) {
   return static_cast<std::uint32_t>(
-      crc32_z(0, reinterpret_cast<const Bytef*>(bytes.data()), static_cast<z_size_t>(bytes.size())));
+      crc32_z(before, reinterpret_cast<const Bytef*>(bytes.data()), static_cast<z_size_t>(bytes.size())));
 }
 
 }  // namespace
@@ -87,9 +97,14 @@ void ZipFile::fail(const std::string& what) const {
   throw UserError(fmt::format("{} is not a valid zip archive: {}", name(), what));
 }
 
-std::vector<std::byte> ZipFile::bytes_at(std::uint64_t at, std::uint64_t count, const char* what) const {
+void ZipFile::check_inside(std::uint64_t at, std::uint64_t count, const std::string& what) const {
   if (at > file_.size() || count > file_.size() - at)
     fail(fmt::format("{} is outside of the file (is it truncated?)", what));
+}
+
+std::vector<std::byte> ZipFile::bytes_at(std::uint64_t at, std::uint64_t count,
+                                         const std::string& what) const {
+  check_inside(at, count, what);
   std::vector<std::byte> bytes(count);
   file_.read(at, bytes);
   return bytes;
@@ -139,24 +154,63 @@ void ZipFile::read_directory(const Directory& directory) {
   }
 }
 
-std::vector<std::byte> ZipFile::read(const Member& member) const {
+std::uint64_t ZipFile::begin_of(const Member& member) const {
   if (member.flags & kEncrypted) fail(fmt::format("{} is encrypted", member.name));
   if (member.method != kStored && member.method != kDeflated)
     fail(fmt::format("{} is compressed by method {}; known are stored and deflated", member.name,
                      member.method));
-  const auto local = bytes_at(member.at, kLocal, member.name.c_str());
+  if (member.method == kDeflated && member.unpacked / kMostRatio > member.packed)
+    fail(fmt::format("{} claims {} bytes", member.name, member.unpacked));
+  if (member.method == kStored && member.unpacked != member.packed)
+    fail(fmt::format("{} is damaged", member.name));
+  const auto local = bytes_at(member.at, kLocal, member.name);
   if (number<std::uint32_t>(local, 0) != kLocalSign)
     fail(fmt::format("{} is not where the directory says", member.name));
   const auto begin = member.at + kLocal + number<std::uint16_t>(local, 26) + number<std::uint16_t>(local, 28);
-  auto bytes = bytes_at(begin, member.packed, member.name.c_str());
-  if (member.method == kDeflated) {
-    if (member.unpacked / kMostRatio > member.packed)
-      fail(fmt::format("{} claims {} bytes", member.name, member.unpacked));
-    bytes = inflated(bytes, member.unpacked);
+  check_inside(begin, member.packed, member.name);
+  return begin;
+}
+
+void ZipFile::unpack(const Member& member, const std::function<void(Bytes)>& take) const {
+  const auto begin = begin_of(member);
+  std::uint64_t unpacked = 0;
+  std::uint32_t crc = 0;
+  bool is_good = true;
+  const auto put = [&](Bytes bytes) {
+    unpacked += bytes.size();
+    is_good = is_good && unpacked <= member.unpacked;
+    if (!is_good) return;
+    crc = crc_of(crc, bytes);
+    take(bytes);
+  };
+  std::optional<Inflater> inflater;
+  if (member.method == kDeflated) inflater.emplace();
+  std::vector<std::byte> piece;
+  for (std::uint64_t at = 0; at < member.packed && is_good; at += piece.size()) {
+    if (inflater && inflater->has_ended()) break;
+    piece.resize(std::min<std::uint64_t>(kPiece, member.packed - at));
+    file_.read(begin + at, piece);
+    if (!inflater)
+      put(piece);
+    else if (!inflater->add(piece, put))
+      is_good = false;
   }
-  if (bytes.size() != member.unpacked || crc_of(bytes) != member.crc)
+  if (inflater && !inflater->has_ended()) is_good = false;
+  if (!is_good || unpacked != member.unpacked || crc != member.crc)
     fail(fmt::format("{} is damaged", member.name));
+}
+
+std::vector<std::byte> ZipFile::read(const Member& member) const {
+  std::vector<std::byte> bytes;
+  unpack(member, [&](Bytes piece) {
+    if (bytes.empty()) bytes.reserve(member.unpacked);
+    bytes.insert(bytes.end(), piece.begin(), piece.end());
+  });
   return bytes;
+}
+
+void ZipFile::check(const Member& member) const {
+  unpack(member, [](Bytes) {});
 }
 
 }  // namespace capstan::data

@@ -3,6 +3,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -30,6 +32,8 @@ class ZipFile {
   const std::vector<Member>& members() const { return members_; }
   // The member's bytes, checked by their length and CRC.
   std::vector<std::byte> read(const Member& member) const;
+  // Checks the member as read() does, in little memory.
+  void check(const Member& member) const;
 
  private:
   struct Directory {
@@ -37,9 +41,14 @@ class ZipFile {
   };
 
   [[noreturn]] void fail(const std::string& what) const;
-  std::vector<std::byte> bytes_at(std::uint64_t at, std::uint64_t count, const char* what) const;
+  void check_inside(std::uint64_t at, std::uint64_t count, const std::string& what) const;
+  std::vector<std::byte> bytes_at(std::uint64_t at, std::uint64_t count, const std::string& what) const;
   Directory find_directory() const;
   void read_directory(const Directory& directory);
+  std::uint64_t begin_of(const Member& member) const;
+  // Calls `take` with the member's bytes, piece by piece; throws at the latest after the last one if they are
+  // not those that were written.
+  void unpack(const Member& member, const std::function<void(std::span<const std::byte>)>& take) const;
 
   RandomAccessFile file_;
   std::vector<Member> members_;

@@ -10,6 +10,7 @@
 #include <torch/csrc/jit/serialization/import.h>
 
 #include "capstan/base/text.h"
+#include "capstan/data/zip_file.h"
 #include "capstan/layout.h"
 #include "capstan/training/aliases.h"
 #include "capstan/training/objective.h"
@@ -22,11 +23,24 @@ namespace {
 
 constexpr const char* kOwnLoss = "module";  // --loss: the module's method `loss`
 
+// libtorch does not compare the checksums of the archive: it would train from damaged weights.
+void check_archive(const std::filesystem::path& file) {
+  try {
+    const data::ZipFile archive(file);
+    for (const auto& member : archive.members()) archive.check(member);
+  } catch (const UserError& error) {
+    throw UserError(
+        fmt::format("--network: {}; a TorchScript module is written by torch.jit.script(module).save(FILE)",
+                    error.what()));
+  }
+}
+
 torch::jit::Module load(const std::filesystem::path& file) {
   const auto name = file.string();
   std::error_code error;
   if (!std::filesystem::is_regular_file(file, error))
     throw UserError(fmt::format("--network {}: no such file", name));
+  check_archive(file);
   try {
     return torch::jit::load(name);
   } catch (const std::exception& failure) {
@@ -42,8 +56,7 @@ torch::jit::Module load(const std::filesystem::path& file) {
           fmt::format("--network {}: is not a TorchScript module; if it is a state dict, pass it as "
                       "--weights; a module is written by torch.jit.script(module).save(FILE)",
                       name));
-    throw UserError(
-        fmt::format("--network {}: is not a TorchScript module, or is damaged: {}", name, reason));
+    throw UserError(fmt::format("--network {}: is not a TorchScript module: {}", name, reason));
   }
 }
 
