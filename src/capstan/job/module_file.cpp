@@ -1,26 +1,19 @@
 #include "capstan/job/module_file.h"
 
-#include <fstream>
-#include <iterator>
-#include <span>
-
 #include <fmt/format.h>
 
+#include "capstan/base/random_access_file.h"
 #include "capstan/checkpoint/checksum.h"
 #include "capstan/user_error.h"
 
 namespace capstan::job {
 
 std::string module_digest(const std::filesystem::path& file) {
-  std::error_code error;
-  std::ifstream in;
-  if (std::filesystem::is_regular_file(file, error)) in.open(file, std::ios::binary);  // a pipe would block
-  if (!in.is_open())
-    throw UserError(fmt::format(
-        "--network {}: there is no such file, or it cannot be read; every worker needs the module's file",
-        file.string()));
-  const std::string bytes{std::istreambuf_iterator<char>(in), {}};
-  return fmt::format("{:016x}", checkpoint::checksum(std::as_bytes(std::span(bytes))));
+  try {
+    return fmt::format("{:016x}", checkpoint::checksum(RandomAccessFile(file)));
+  } catch (const UserError& error) {
+    throw UserError(fmt::format("--network: {}; every worker needs the module's file", error.what()));
+  }
 }
 
 void set_module_digest(config::JobConfig& config) {
