@@ -1,5 +1,6 @@
 // Programs with a task of their own: their flags, and what their factory may return.
 
+#include <ATen/ops/ones.h>
 #include <gmock/gmock.h>
 
 #include "capstan/cli/command_line.h"

@@ -2,6 +2,7 @@
 
 #include "capstan/job/train.h"
 
+#include <ATen/TensorOperators.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
