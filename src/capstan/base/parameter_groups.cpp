@@ -173,14 +173,10 @@ std::vector<std::vector<Range>> group_ranges(const FlatLayout& layout,
       ranges.push_back(range);
     }
   };
-  std::uint64_t at = 0;
   for (std::size_t t = 0; t < group_of_tensor.size(); ++t) {
-    const auto range = layout.range(t);
-    add(0, {at, range.begin});
-    add(group_of_tensor[t], range);
-    at = range.end;
+    const auto end = t + 1 < group_of_tensor.size() ? layout.offset(t + 1) : layout.size();
+    add(group_of_tensor[t], {layout.offset(t), end});
   }
-  add(0, {at, layout.size()});
   return of;
 }
 

@@ -70,7 +70,7 @@ class ParameterGroups {
 };
 
 // For each of `groups` groups, its elements within a shard, relative to the shard's begin: sorted ranges,
-// adjacent ones merged. Together they cover the shard; the gaps between tensors belong to group 0.
+// adjacent ones merged. Together they cover the shard: the gap behind a tensor belongs to the tensor's group.
 std::vector<std::vector<Range>> group_ranges(const FlatLayout& layout,
                                              std::span<const std::uint32_t> group_of_tensor,
                                              std::uint32_t groups, Range shard);
