@@ -29,7 +29,7 @@ class Coordination : public ::testing::Test {
     terms.strategy = "sync";
     terms.workers = 2;
     shard_.set_terms(terms);
-    EXPECT_TRUE(shard_.set_model(layout_));
+    EXPECT_TRUE(shard_.set_model({layout_}));
     const auto placement = shard_.place_initial(layout_.size() * sizeof(float));
     const std::vector<float> ones(layout_.size(), 1);
     std::ranges::copy(std::as_bytes(std::span(ones)), placement.destination.begin());

@@ -32,7 +32,7 @@ class Shard : public ::testing::Test {
     shard_->set_terms(terms);
   }
   void begin() {
-    ASSERT_TRUE(shard_->set_model(layout_));
+    ASSERT_TRUE(shard_->set_model({layout_}));
     const auto placement = shard_->place_initial(layout_.size() * sizeof(float));
     ASSERT_EQ(placement.action, transport::Placement::Action::kReceive);
     const std::vector<float> ones(layout_.size(), 1);
@@ -105,7 +105,7 @@ TEST_F(Shard, AccumulatesForTheNextUpdate) {
 
 TEST_F(Shard, AnOrderThatMakesNoSenseChangesNothing) {
   EXPECT_THAT(error(wire::DropOrder{{0}, {1}}), HasSubstr("before there is a model"));
-  ASSERT_TRUE(shard_->set_model(layout_));
+  ASSERT_TRUE(shard_->set_model({layout_}));
   EXPECT_THAT(error(wire::DeliverOrder{{wire::Role::kObserver, 0}, {}}),
               HasSubstr("before there are weights"));
   begin();
@@ -147,24 +147,24 @@ TEST_F(ShardOfGroups, UpdatesOneGroupAtATime) {
 }
 
 TEST_F(ShardOfGroups, AModelWithoutATensorOfAGroupIsRefused) {
-  EXPECT_THAT(shard_->check_model(FlatLayout({{"a", {3}}})).message(), HasSubstr("fc*"));
-  EXPECT_TRUE(shard_->check_model(layout_));
+  EXPECT_THAT(shard_->check_model({FlatLayout({{"a", {3}}})}).message(), HasSubstr("fc*"));
+  EXPECT_TRUE(shard_->check_model({layout_}));
 }
 
 TEST_F(Shard, AnotherModelIsRefusedByItsTensor) {
   begin();
-  EXPECT_TRUE(shard_->check_model(layout_));
-  EXPECT_THAT(shard_->check_model(FlatLayout({{"a", {4}}, {"fc.weight", {20}}})).message(),
+  EXPECT_TRUE(shard_->check_model({layout_}));
+  EXPECT_THAT(shard_->check_model({FlatLayout({{"a", {4}}, {"fc.weight", {20}}})}).message(),
               HasSubstr("tensor a is 3 here and 4 there"));
 }
 
 TEST_F(Shard, AModelThatDoesNotFitIntoMemoryIsRefused) {
   const FlatLayout huge({{"a", {std::int64_t{1} << 46}}});  // larger than the address space
-  const auto status = shard_->set_model(huge);
+  const auto status = shard_->set_model({huge});
   EXPECT_EQ(status.code(), StatusCode::kRefused);
   EXPECT_THAT(status.message(), HasSubstr("memory"));
-  EXPECT_FALSE(shard_->has_layout());
-  EXPECT_TRUE(shard_->set_model(layout_)) << "the next one may fit";
+  EXPECT_FALSE(shard_->has_model());
+  EXPECT_TRUE(shard_->set_model({layout_})) << "the next one may fit";
 }
 
 TEST_F(Shard, AnUnknownStrategyIsTheUsersMistake) {

@@ -31,30 +31,27 @@ Result<wire::Member> Follower::admit(const wire::Join& join) {
       return Status::refused(fmt::format("{} is another process", describe(member)));
     return member;
   }
-  const auto layout = wire::from_wire(join.layout);
-  if (!layout) return layout.status();
-  const auto phases = wire::phases_from_wire(join.phases);
-  if (!phases) return phases.status();
-  if (auto bad = check_model(*layout, *phases); !bad.is_ok()) return bad;
+  const auto model = model_of(join.layout, join.phases);
+  if (!model) return model.status();
+  if (auto bad = check_model(*model); !bad.is_ok()) return bad;
   const auto known = context_.members.incarnation(member.index);
   if (known && *known != join.incarnation)
     return Status::unavailable(
         fmt::format("the previous process of worker {} is not known to be lost yet", member.index));
-  if (!shard.has_layout()) {
-    if (auto bad = shard.set_model(*layout, *phases); !bad.is_ok()) return bad;
+  if (!shard.has_model()) {
+    if (auto bad = shard.set_model(*model); !bad.is_ok()) return bad;
     context_.lifecycle.enter(Phase::kAwaitingWeights);
   }
   return member;
 }
 
 // The leader's model, not that of the first worker here, which the leader may not know.
-Status Follower::check_model(const FlatLayout& layout, const std::vector<StepPhase>& phases) const {
+Status Follower::check_model(const Model& model) const {
   const auto& shard = context_.shard;
-  if (shard.has_layout()) return shard.check_model(layout, phases);
+  if (shard.has_model()) return shard.check_model(model);
   if (!model_) return Status::unavailable("the leader has not announced the job's model yet");
-  auto differs = model_->layout.difference(layout);
-  if (differs.empty()) differs = difference(model_->phases, phases);
-  if (differs.empty()) return shard.check_model(layout, phases);
+  const auto differs = difference(*model_, model);
+  if (differs.empty()) return shard.check_model(model);
   return Status::refused("the worker's model differs from the job's (here): " + differs);
 }
 
@@ -131,12 +128,9 @@ void Follower::on_joined(cluster::Link& link, std::optional<transport::Segment>,
 // Empty before the first worker has joined the leader.
 Status Follower::announce(const wire::Joined& joined) {
   if (joined.layout.empty()) return Status::ok();
-  const auto layout = wire::from_wire(joined.layout);
-  if (!layout) return layout.status();
-  const auto phases = wire::phases_from_wire(joined.phases);
-  if (!phases) return phases.status();
-  model_ = {*layout, *phases};
-  return Status::ok();
+  auto model = model_of(joined.layout, joined.phases);
+  if (model) model_ = std::move(*model);
+  return model.status();
 }
 
 // Off the loop: a server that sends no heartbeats while it reads a large model would be declared lost.
@@ -147,10 +141,9 @@ void Follower::load_checkpoint() {
   if (manifest.state != shard.state_names())
     throw UserError(fmt::format("{} was written with optimizer {}, whose state differs from this server's",
                                 folder.string(), manifest.optimizer));
-  const FlatLayout layout(manifest.parameters);
-  const auto marks = manifest.marks_of(shard.make_groups(layout, manifest.phases).names());
-  if (const auto bad = shard.set_model(layout, manifest.phases, marks); !bad.is_ok())
-    throw UserError(bad.message());
+  const Model model{FlatLayout(manifest.parameters), manifest.phases};
+  const auto marks = manifest.marks_of(shard.make_groups(model).names());
+  if (const auto bad = shard.set_model(model, marks); !bad.is_ok()) throw UserError(bad.message());
   context_.lifecycle.enter(Phase::kLoadingCheckpoint);
   context_.writer.background().post(
       [folder, manifest = std::move(manifest), range = shard.range(), arrays = shard.arrays()] {
@@ -188,7 +181,7 @@ Status Follower::execute(const wire::Message& message) {
   } else if (const auto* gone = std::get_if<wire::Gone>(&message)) {
     // The connection first: a payload may still be arriving in this worker's buffer.
     context_.members.forget(gone->member.index, gone->incarnation, gone->lost);
-    if (shard.has_layout()) shard.staging().forget({gone->member.index}, gone->incarnation);
+    if (shard.has_model()) shard.staging().forget({gone->member.index}, gone->incarnation);
   } else if (const auto* joined = std::get_if<wire::Joined>(&message)) {
     return announce(*joined);
   } else if (std::holds_alternative<wire::StopRequest>(message)) {

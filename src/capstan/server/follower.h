@@ -44,14 +44,10 @@ class Follower final : public Role, private cluster::Link::Events {
   Status execute(const wire::Message& message);
   // The leader's Joined, which it repeats when it knows the job's model.
   Status announce(const wire::Joined& joined);
-  Status check_model(const FlatLayout& layout, const std::vector<StepPhase>& phases) const;
+  Status check_model(const Model& model) const;
   void load_checkpoint();
 
   const RoleContext context_;
-  struct Model {
-    FlatLayout layout;
-    std::vector<StepPhase> phases;
-  };
   std::optional<Model> model_;  // the job's
   cluster::PauseDetector pauses_;
   cluster::Link leader_;  // last: open() calls back

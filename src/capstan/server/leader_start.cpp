@@ -85,9 +85,9 @@ void Leader::load_checkpoint(const checkpoint::Found& from) {
                     from.folder.string(), manifest.optimizer, listed(manifest.state),
                     options_.optimizer.kinds(), listed(names)));
   }
-  const FlatLayout layout(manifest.parameters);
-  const auto groups = shard.make_groups(layout, manifest.phases).names();
-  if (const auto bad = shard.set_model(layout, manifest.phases, manifest.marks_of(groups)); !bad.is_ok())
+  const Model model{FlatLayout(manifest.parameters), manifest.phases};
+  const auto groups = shard.make_groups(model).names();
+  if (const auto bad = shard.set_model(model, manifest.marks_of(groups)); !bad.is_ok())
     throw UserError(bad.message());
   if (manifest.samples > 0) data_ = wire::DataSource{manifest.samples, manifest.seed, 0};
   if (!manifest.buffers.empty())
@@ -119,17 +119,15 @@ Result<wire::Member> Leader::admit(const wire::Join& join) {
   }
   if (join.role != wire::Role::kWorker) return coordinator_.admit(join.role, join.index, join.incarnation);
   if (context_.lifecycle.phase() >= Phase::kSavingLast) return Status::refused("this job has ended");
-  const auto layout = wire::from_wire(join.layout);
-  if (!layout) return layout.status();
-  const auto phases = wire::phases_from_wire(join.phases);
-  if (!phases) return phases.status();
-  if (auto bad = shard.check_model(*layout, *phases); !bad.is_ok()) return bad;
+  const auto model = model_of(join.layout, join.phases);
+  if (!model) return model.status();
+  if (auto bad = shard.check_model(*model); !bad.is_ok()) return bad;
   if (auto bad = check_data(join); !bad.is_ok()) return bad;
   const auto member =
       coordinator_.admit(join.role, join.index, join.incarnation, context_.members.doubtful());
   if (!member) return member;
-  if (!shard.has_layout()) {
-    if (auto bad = shard.set_model(*layout, *phases); !bad.is_ok()) {
+  if (!shard.has_model()) {
+    if (auto bad = shard.set_model(*model); !bad.is_ok()) {
       run(coordinator_.member_ended(*member, true, context_.loop.now()));
       return bad;
     }
@@ -149,8 +147,7 @@ void Leader::announce_model() {
   for (std::uint32_t i = 1; i < options_.job.servers; ++i) {
     const wire::Member server{wire::Role::kServer, i};
     auto joined = to_joined(shard.terms(), server, shard.range());
-    joined.layout = wire::to_wire(shard.layout());
-    joined.phases = wire::to_wire(shard.phases());
+    describe_model(shard.model(), joined);
     context_.members.send(server, joined);
   }
 }
@@ -178,7 +175,7 @@ checkpoint::Manifest Leader::manifest() const {
   checkpoint::Manifest m;
   m.version = coordinator_.version();
   m.parameters = shard.layout().tensors();
-  m.phases = shard.phases();
+  m.phases = shard.model().phases;
   m.strategy = shard.terms().strategy;
   m.optimizer = options_.optimizer.kinds();
   m.state = shard.state_names();

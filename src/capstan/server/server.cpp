@@ -66,10 +66,7 @@ void Server::on_join(Peer& peer, const wire::Join& join) {
   const auto member = *admitted;
   members_.bind(peer, member, join.incarnation);
   auto joined = to_joined(shard_.terms(), member, shard_.range());
-  if (member.role != wire::Role::kWorker && shard_.has_layout()) {
-    joined.layout = wire::to_wire(shard_.layout());
-    joined.phases = wire::to_wire(shard_.phases());
-  }
+  if (member.role != wire::Role::kWorker && shard_.has_model()) describe_model(shard_.model(), joined);
   const bool is_new =
       member.role != wire::Role::kWorker || shard_.staging().join({member.index}, join.incarnation);
   role_->joined(member, is_new);

@@ -38,33 +38,30 @@ std::vector<std::string> ShardServer::state_names() const {
 
 // With local steps, phases and optimizers are those of the worker's own weights, and a push carries all
 // tensors.
-ParameterGroups ShardServer::make_groups(const FlatLayout& layout,
-                                         const std::vector<StepPhase>& phases) const {
-  const ParameterGroups groups(layout, {spec_.globs(), options_.optimizer.globs(), phases});
+ParameterGroups ShardServer::make_groups(const Model& model) const {
+  const ParameterGroups groups(model.layout, {spec_.globs(), options_.optimizer.globs(), model.phases});
   spec_.check_phases(groups);
-  return spec_.first->local_steps().uses_local_steps() ? ParameterGroups(layout, {}) : groups;
+  return spec_.first->local_steps().uses_local_steps() ? ParameterGroups(model.layout, {}) : groups;
 }
 
-Status ShardServer::check_model(const FlatLayout& layout, const std::vector<StepPhase>& phases) const {
-  if (has_layout()) {
-    auto differs = layout_.difference(layout);
-    if (differs.empty()) differs = difference(phases_, phases);
+Status ShardServer::check_model(const Model& model) const {
+  if (has_model()) {
+    const auto differs = difference(placed_.model, model);
     return differs.empty()
                ? Status::ok()
                : Status::refused("the worker's model differs from the server's (here): " + differs);
   }
   try {
-    (void)make_groups(layout, phases);
+    (void)make_groups(model);
   } catch (const UserError& error) {
     return Status::refused(error.what());
   }
   return Status::ok();
 }
 
-Status ShardServer::set_model(const FlatLayout& layout, const std::vector<StepPhase>& phases,
-                              std::vector<checkpoint::HighWaterMark> marks) {
-  const auto range = placement::split(layout.size(), terms_.servers)[terms_.index.value];
-  const auto groups = make_groups(layout, phases);
+Status ShardServer::set_model(const Model& model, std::vector<checkpoint::HighWaterMark> marks) {
+  const auto range = placement::split(model.layout.size(), terms_.servers)[terms_.index.value];
+  const auto groups = make_groups(model);
   const auto bytes = std::max<std::size_t>(range.size() * sizeof(float), sizeof(float));
   try {
     weights_ = transport::Segment::create(bytes, transport::Segment::PeerMay::kRead);
@@ -72,7 +69,7 @@ Status ShardServer::set_model(const FlatLayout& layout, const std::vector<StepPh
         loop_,
         std::make_unique<store::DenseShard>(weights_.floats().first(range.size()), *optimizers_,
                                             spec_.needs_mean_square(),
-                                            store::shard_groups(layout, groups, range)),
+                                            store::shard_groups(model.layout, groups, range)),
         options_.threads, options_.inline_elements);
   } catch (const UserError& error) {
     return Status::refused(error.what());
@@ -83,18 +80,15 @@ Status ShardServer::set_model(const FlatLayout& layout, const std::vector<StepPh
         "optimizer state",
         static_cast<double>(bytes) * (1 + state_names().size()) / 1e9, range.size(), state_names().size()));
   }
-  layout_ = layout;
-  phases_ = phases;
-  groups_ = groups;
-  range_ = range;
-  staging_.emplace(range_, layout_.size(), groups_, std::move(marks));
+  placed_ = {model, groups, range};
+  staging_.emplace(range, model.layout.size(), groups, std::move(marks));
   delivery_.emplace(*executor_, members_, terms_.in_place);
   return Status::ok();
 }
 
 transport::Placement ShardServer::place_initial(std::size_t bytes) {
   using transport::Placement;
-  if (bytes != range_.size() * sizeof(float)) return Placement::refuse();
+  if (bytes != range().size() * sizeof(float)) return Placement::refuse();
   // Initialized already, or being read from a checkpoint.
   if (is_initialized() || terms_.start != Version{}) return Placement::discard();
   return Placement::receive(std::as_writable_bytes(executor_->shard().mutable_weights()));
@@ -119,7 +113,7 @@ std::span<const float> ShardServer::weights() const {
 Status ShardServer::execute(const Order& order) {
   return std::visit(
       [&](const auto& one) {
-        if (!has_layout()) return Status::malformed("an order before there is a model");
+        if (!has_model()) return Status::malformed("an order before there is a model");
         return execute_one(one);
       },
       order);
@@ -137,8 +131,8 @@ Status ShardServer::check_rule(const wire::ApplyOrder& order) const {
 }
 
 Status ShardServer::execute_one(const wire::ApplyOrder& order) {
-  if (order.group >= groups_.size())
-    return Status::malformed(fmt::format("an update of group {} of {}", order.group, groups_.size()));
+  if (order.group >= groups().size())
+    return Status::malformed(fmt::format("an update of group {} of {}", order.group, groups().size()));
   std::vector<optimizer::Contribution> contributions;
   std::vector<ShardExecutor::KeepAlive> owners;
   for (const auto& c : order.contributions) {
@@ -162,7 +156,7 @@ Status ShardServer::execute_one(const wire::ApplyOrder& order) {
 }
 
 Status ShardServer::execute_one(const wire::AccumulateOrder& order) {
-  if (groups_.size() > 1) return Status::malformed("an accumulated push in a job with groups");
+  if (groups().size() > 1) return Status::malformed("an accumulated push in a job with groups");
   const auto& c = order.contribution;
   const auto arena = staging_->held(c.worker, c.sequence, 0);
   if (!arena || (!has_accumulated_ && !order.first))
@@ -176,8 +170,8 @@ Status ShardServer::execute_one(const wire::AccumulateOrder& order) {
 }
 
 Status ShardServer::execute_one(const wire::DropOrder& order) {
-  if (order.group >= groups_.size())
-    return Status::malformed(fmt::format("a drop by group {} of {}", order.group, groups_.size()));
+  if (order.group >= groups().size())
+    return Status::malformed(fmt::format("a drop by group {} of {}", order.group, groups().size()));
   staging_->settle(order.worker, order.sequence, order.group);
   return Status::ok();
 }

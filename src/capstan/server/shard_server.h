@@ -11,6 +11,7 @@
 #include "capstan/layout.h"
 #include "capstan/optimizer/spec.h"
 #include "capstan/server/job_terms.h"
+#include "capstan/server/model.h"
 #include "capstan/server/orders.h"
 #include "capstan/server/push_staging.h"
 #include "capstan/server/shard_executor.h"
@@ -39,22 +40,21 @@ class ShardServer {
   void set_terms(JobTerms terms);
   const JobTerms& terms() const { return terms_; }
   const strategy::StrategySpec& spec() const { return spec_; }
-  const ParameterGroups& groups() const { return groups_; }  // of the model; one before there is a layout
+  const ParameterGroups& groups() const { return placed_.groups; }  // one before there is a model
   const optimizer::OptimizerSet& optimizers() const { return *optimizers_; }
   // Of the arrays beside the weights.
   std::vector<std::string> state_names() const;
 
   // The parameter groups of a model in this job. Throws UserError for a model that the job cannot train.
-  ParameterGroups make_groups(const FlatLayout& layout, const std::vector<StepPhase>& phases) const;
+  ParameterGroups make_groups(const Model& model) const;
   // Refuses a model that this job cannot train.
-  Status check_model(const FlatLayout& layout, const std::vector<StepPhase>& phases = {}) const;
+  Status check_model(const Model& model) const;
   // Creates the shard, once. `marks` come from a checkpoint. Fails if memory is insufficient.
-  Status set_model(const FlatLayout& layout, const std::vector<StepPhase>& phases = {},
-                   std::vector<checkpoint::HighWaterMark> marks = {});
-  bool has_layout() const { return executor_ != nullptr; }
-  const FlatLayout& layout() const { return layout_; }
-  const std::vector<StepPhase>& phases() const { return phases_; }  // as the workers declare them
-  Range range() const { return range_; }
+  Status set_model(const Model& model, std::vector<checkpoint::HighWaterMark> marks = {});
+  bool has_model() const { return executor_ != nullptr; }
+  const Model& model() const { return placed_.model; }
+  const FlatLayout& layout() const { return placed_.model.layout; }
+  Range range() const { return placed_.range; }
   const transport::Segment& segment() const { return weights_; }
 
   // The initial weights come from a worker (place_initial) or a checkpoint (arrays); then set_initialized().
@@ -64,7 +64,7 @@ class ShardServer {
   bool is_initialized() const { return staging_ && staging_->is_open(); }
   std::span<const float> weights() const;  // empty before that
 
-  PushStaging& staging() { return *staging_; }  // only with a layout
+  PushStaging& staging() { return *staging_; }  // only with a model
   Status execute(const Order& order);
   // Copies weights and state at this place in the queue of orders.
   void copy_to(const std::shared_ptr<checkpoint::Snapshot>& snapshot, ShardExecutor::Done done);
@@ -75,6 +75,13 @@ class ShardServer {
   TimePoint last_update_at() const { return last_update_at_; }
 
  private:
+  // The job's model, and this server's part of it.
+  struct PlacedModel {
+    Model model;
+    ParameterGroups groups;
+    Range range;
+  };
+
   Status execute_one(const wire::ApplyOrder& order);
   Status execute_one(const wire::AccumulateOrder& order);
   Status execute_one(const wire::DropOrder& order);
@@ -89,10 +96,7 @@ class ShardServer {
   JobTerms terms_;
   strategy::StrategySpec spec_;
   std::unique_ptr<const optimizer::OptimizerSet> optimizers_;
-  FlatLayout layout_;
-  std::vector<StepPhase> phases_;
-  ParameterGroups groups_;
-  Range range_;
+  PlacedModel placed_;
   transport::Segment weights_;
   std::optional<PushStaging> staging_;
   bool has_accumulated_ = false;  // a sum for the next update exists
