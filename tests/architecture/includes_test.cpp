@@ -47,7 +47,7 @@ const std::map<std::string, std::set<std::string>> kArrows = {
      {"client", "cluster", "config", "data", "kernels", "launch", "layouts", "metrics", "optimizer"}},
     {"job",
      {"checkpoint", "client", "cluster", "config", "data", "launch", "metrics", "models", "optimizer",
-      "report", "server", "store", "strategy", "training", "transport", "wire", "workloads"}},
+      "placement", "report", "server", "store", "strategy", "training", "transport", "wire", "workloads"}},
 };
 
 // Layers that must stay free of libtorch, so that a server starts in milliseconds.

@@ -29,6 +29,40 @@ TEST(GroupRanges, AreRelativeToTheShardAndMayBeEmpty) {
   EXPECT_EQ(group_ranges(kFour, of, 2, {80, 80}), (std::vector<Ranges>{{}, {}}));
 }
 
+// The phases of kFour, in this order, by the names of their tensors.
+std::vector<Range> pushed(const std::vector<std::vector<std::string>>& phases, Range shard) {
+  GroupTable table;
+  for (const auto& globs : phases) table.phases.push_back({std::to_string(table.phases.size()), globs});
+  return push_ranges(kFour, ParameterGroups(kFour, table), shard);
+}
+
+TEST(PushRanges, OfOnePhaseAreTheShard) {
+  EXPECT_EQ(pushed({}, {0, 80}), (Ranges{{0, 80}}));
+  EXPECT_EQ(pushed({{"a", "b", "c", "d"}}, {10, 66}), (Ranges{{0, 56}}));
+  EXPECT_EQ(pushed({}, {80, 80}), (Ranges{{0, 0}}));
+}
+
+TEST(PushRanges, SpanTheTensorsOfThePhase) {
+  EXPECT_EQ(pushed({{"a", "b"}, {"c", "d"}}, {0, 80}), (Ranges{{0, 48}, {48, 80}}));
+  EXPECT_EQ(pushed({{"c", "d"}, {"a", "b"}}, {0, 80}), (Ranges{{48, 80}, {0, 48}}));
+  EXPECT_EQ(pushed({{"a", "c"}, {"b", "d"}}, {0, 80}), (Ranges{{0, 64}, {32, 80}})) << "interleaved";
+  EXPECT_EQ(pushed({{"a", "d"}, {"b", "c"}}, {0, 80}), (Ranges{{0, 80}, {32, 64}}));
+}
+
+TEST(PushRanges, AreRelativeToTheShardAndMayBeEmpty) {
+  EXPECT_EQ(pushed({{"a", "c"}, {"b", "d"}}, {40, 66}), (Ranges{{8, 24}, {0, 26}}));
+  EXPECT_EQ(pushed({{"a", "b"}, {"c", "d"}}, {48, 66}), (Ranges{{0, 0}, {0, 18}}));
+  EXPECT_EQ(pushed({{"a", "b"}, {"c", "d"}}, {0, 48}), (Ranges{{0, 48}, {0, 0}}));
+}
+
+// Strategies and optimizers divide the tensors further, and do not change what a push carries.
+TEST(PushRanges, AreThoseOfAllGroupsOfThePhase) {
+  const std::vector<StepPhase> phases = {{"0", {"a", "c"}}, {"1", {"b", "d"}}};
+  const ParameterGroups groups(kFour, {.strategies = {"c"}, .optimizers = {"d"}, .phases = phases});
+  ASSERT_EQ(groups.size(), 4u);
+  EXPECT_EQ(push_ranges(kFour, groups, {0, 80}), (Ranges{{0, 64}, {32, 80}}));
+}
+
 RC_GTEST_PROP(GroupRangesProperty, ContainEveryElementOnceInTheGroupOfItsTensor, ()) {
   std::vector<TensorShape> tensors;
   const auto count = *rc::gen::inRange<std::size_t>(1, 8);

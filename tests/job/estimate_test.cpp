@@ -17,6 +17,9 @@ using testing::LoopbackCluster;
 using testing::TemporaryFolder;
 
 const FlatLayout kLayout({{"weight", {30, 100}}, {"bias", {30}}});
+const std::vector<StepPhase> kTwoPhases = {{"first", {"bias"}}, {"second", {"weight"}}};
+const FlatLayout kModel({{"weight", {250}}});
+constexpr std::uint64_t kBytes = 1000;  // of kModel
 constexpr std::uint32_t kWorkers = 3;
 constexpr std::uint64_t kRounds = 6;  // pushes of each worker
 
@@ -34,7 +37,7 @@ struct Measured {
   checkpoint::Manifest manifest;
 };
 
-Measured measure(const config::JobConfig& config) {
+Measured measure(const config::JobConfig& config, const std::vector<StepPhase>& phases) {
   const TemporaryFolder folder;
   server::ServerOptions options;
   options.job.strategy = config.strategy;
@@ -44,13 +47,20 @@ Measured measure(const config::JobConfig& config) {
   LoopbackCluster cluster(true, options);
   std::vector<std::jthread> workers;
   for (std::uint32_t rank = 0; rank < config.workers; ++rank) {
-    workers.emplace_back([&cluster, rank] {
+    workers.emplace_back([&, rank] {
       const std::vector<float> initial(kLayout.size());
-      auto client =
-          client::WorkerClient::join(cluster.worker_options(rank), cluster.connector(), kLayout, initial);
+      auto client = client::WorkerClient::join(cluster.worker_options(rank), cluster.connector(), kLayout,
+                                               initial, {.buffers = {}, .data = {}, .phases = phases});
       ASSERT_TRUE(client) << client.status().message();
       ASSERT_TRUE((*client)->pull());
-      for (std::uint64_t i = 0; i < kRounds; ++i) ASSERT_TRUE((*client)->push_pull({8, 0, 0}));
+      const auto count = static_cast<std::uint32_t>(phases.size());
+      for (std::uint64_t i = 0; i < kRounds; ++i) {
+        client::StepReport report{.samples = 8};
+        do {
+          report.steps = report.phase + 1 >= count;
+          ASSERT_TRUE((*client)->push_pull(report));
+        } while (++report.phase < count);
+      }
       (*client)->leave();
     });
   }
@@ -68,13 +78,12 @@ std::uint64_t written_floats(const checkpoint::Manifest& manifest) {
   return floats;
 }
 
-TEST(Estimate, EqualsAnInProcessJob) {
-  for (const auto& config :
-       {job("sync"), job("async"), job("ssp:3"), job("dc-asgd-a"), job("sync", "adam"), job("local-sgd:5"),
-        job("diloco:5", "adamw"), job("easgd:0.3:5"), job("fedavg:1")}) {
+void expect_equal_to_an_in_process_job(const std::vector<config::JobConfig>& configs,
+                                       const std::vector<StepPhase>& phases) {
+  for (const auto& config : configs) {
     SCOPED_TRACE(config.strategy + " with " + config.optimizer.name);
-    const auto measured = measure(config);
-    const auto expected = estimate(config, kLayout.bytes());
+    const auto measured = measure(config, phases);
+    const auto expected = estimate(config, kLayout, phases);
     const auto updates = measured.report.version.value;
     ASSERT_GT(updates, 0u);
     // Each worker's first pull belongs to no update.
@@ -87,29 +96,46 @@ TEST(Estimate, EqualsAnInProcessJob) {
   }
 }
 
+TEST(Estimate, EqualsAnInProcessJob) {
+  expect_equal_to_an_in_process_job(
+      {job("sync"), job("async"), job("ssp:3"), job("dc-asgd-a"), job("sync", "adam"), job("local-sgd:5"),
+       job("diloco:5", "adamw"), job("easgd:0.3:5"), job("fedavg:1")},
+      {});
+  expect_equal_to_an_in_process_job({job("sync"), job("async")}, kTwoPhases);
+}
+
+// A phase pushes its own tensors, and pulls all.
+TEST(Estimate, OfAnUpdateCountsAllPhases) {
+  constexpr std::uint64_t kAll = 4 * (3000 + 30);
+  EXPECT_EQ(estimate(job("async"), kLayout).update, 2 * kAll);
+  EXPECT_EQ(estimate(job("async"), kLayout, kTwoPhases).update, 4 * 30 + kAll + 4 * 3000 + kAll);
+  EXPECT_EQ(estimate(job("sync"), kLayout, kTwoPhases).update, kWorkers * 3 * kAll);
+  EXPECT_EQ(estimate(job("local-sgd:5"), kLayout, kTwoPhases).update, kWorkers * 2 * kAll)
+      << "one push carries all tensors";
+  EXPECT_EQ(estimate(job("allreduce"), kLayout, kTwoPhases).update, 2 * (2 * 2 * kAll));
+}
+
 TEST(Estimate, OfAWorkerCountsItsArrays) {
-  constexpr std::uint64_t kModel = 1000;
   // The gradient; the weights are read in place.
-  EXPECT_EQ(estimate(job("sync"), kModel).worker, kModel);
+  EXPECT_EQ(estimate(job("sync"), kModel).worker, kBytes);
   // Its own copy of the weights, because servers update theirs meanwhile.
-  EXPECT_EQ(estimate(job("async"), kModel).worker, 2 * kModel);
+  EXPECT_EQ(estimate(job("async"), kModel).worker, 2 * kBytes);
   auto remote = job("sync");
   remote.transport = "ucx";
-  EXPECT_EQ(estimate(remote, kModel).worker, 2 * kModel);
+  EXPECT_EQ(estimate(remote, kModel).worker, 2 * kBytes);
   // Its own weights and Adam's two moments.
   EXPECT_EQ(estimate(job("diloco:5", "adamw"), kModel).worker,
-            (job("diloco:5").strategy_spec().workers_idle_during_update() ? 1 : 2) * kModel + 3 * kModel);
+            (job("diloco:5").strategy_spec().workers_idle_during_update() ? 1 : 2) * kBytes + 3 * kBytes);
 }
 
 TEST(Estimate, WithoutServersWorkersHaveEverything) {
-  constexpr std::uint64_t kModel = 1000;
   const auto single = estimate(job("single", "adam"), kModel);
   EXPECT_EQ(single.servers, 0u);
-  EXPECT_EQ(single.worker, 4 * kModel) << "weights, gradient, two moments";
+  EXPECT_EQ(single.worker, 4 * kBytes) << "weights, gradient, two moments";
   EXPECT_EQ(single.update, 0u);
   const auto group = estimate(job("allreduce"), kModel);
-  EXPECT_EQ(group.worker, 3 * kModel) << "weights, gradient, momentum";
-  EXPECT_EQ(group.update, 2 * 2 * kModel) << "a ring of three sends the model twice, less a third each time";
+  EXPECT_EQ(group.worker, 3 * kBytes) << "weights, gradient, momentum";
+  EXPECT_EQ(group.update, 2 * 2 * kBytes) << "a ring of three sends the model twice, less a third each time";
 }
 
 TEST(DryRun, IsTextOrJson) {

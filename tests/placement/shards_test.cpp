@@ -21,6 +21,16 @@ TEST(Shards, WithMoreServersThanPagesTheLastOnesAreEmpty) {
   EXPECT_EQ(split(0, 2), (std::vector<Range>{{0, 0}, {0, 0}}));
 }
 
+// Tensors of 1200, 1000, 30 and 7 elements begin at 0, 1200, 2208 and 2240; two servers split them at 2048.
+TEST(PushBytes, CountTheParametersOfEachPhase) {
+  const FlatLayout layout({{"d.weight", {1200}}, {"g.weight", {1000}}, {"d.bias", {30}}, {"g.bias", {7}}});
+  const ParameterGroups phases(layout, {.phases = {{"d", {"d.*"}}, {"g", {"g.*"}}}});
+  using Bytes = std::vector<std::uint64_t>;
+  EXPECT_EQ(push_bytes(layout, phases, 1), (Bytes{4 * (1200 + 1000 + 30), 4 * (1000 + 30 + 7)}));
+  EXPECT_EQ(push_bytes(layout, phases, 2), (Bytes{4 * (1200 + 30), 4 * (1000 + 30 + 7)}));
+  EXPECT_EQ(push_bytes(layout, ParameterGroups(layout, {}), 2), (Bytes{4 * 2237}));
+}
+
 RC_GTEST_PROP(ShardsProperty, CoverTheArrayInOrderOnPagesAndInBalance, ()) {
   const auto size = *rc::gen::oneOf(rc::gen::inRange<std::uint64_t>(0, 20'000),
                                     rc::gen::inRange<std::uint64_t>(0, std::uint64_t{1} << 34));

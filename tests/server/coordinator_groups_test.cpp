@@ -117,7 +117,7 @@ TEST(GroupOrders, CountAPushOnce) {
   EXPECT_EQ(report.samples, 16u);
   EXPECT_DOUBLE_EQ(report.loss, 3);
   EXPECT_EQ(report.workers[0].pushes, 1u);
-  EXPECT_EQ(play.coordinator().pushes(), 2u);
+  EXPECT_EQ(play.coordinator().pushes(), std::vector<std::uint64_t>{2});
   EXPECT_EQ(play.coordinator().pulls(), 4u) << "two at the start";
   EXPECT_EQ(play.coordinator().steps_done(), (std::vector<std::uint64_t>{1, 1}));
 }

@@ -183,7 +183,7 @@ TEST(Push, ThatIsSentAgainCountsOnce) {
   EXPECT_THAT(job.push(0, 1), IsEmpty());
   EXPECT_THAT(texts(job.coordinator.pull(worker(0), {902, {}}, kNow)), ElementsAre("deliver 0 v1"))
       << "its answer was lost";
-  EXPECT_EQ(job.coordinator.pushes(), 1u);
+  EXPECT_EQ(job.coordinator.pushes(), std::vector<std::uint64_t>{1});
 }
 
 TEST(Push, OfALostWorkerIsDroppedAndTheOthersContinue) {

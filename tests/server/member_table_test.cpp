@@ -110,7 +110,7 @@ class Members : public ::testing::Test, private MemberTable::Events {
     table_->bind(peer, {join.role, *join.index}, join.incarnation);
     peer.channel().send(wire::Joined{});
   }
-  transport::Placement on_payload(const Member&, const wire::Message&, std::size_t) override {
+  transport::Placement on_payload(Peer&, const wire::Message&, std::size_t) override {
     return transport::Placement::discard();
   }
   void on_message(Peer& peer, cluster::Arrival arrival) override {

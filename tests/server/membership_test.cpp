@@ -160,7 +160,7 @@ TEST(Membership, BadBytesFromAPeerThatHasNotJoinedEndItsConnectionOnly) {
   wire::Hello hello;
   hello.protocol = 9;
   wrong_protocol.send(hello);
-  EXPECT_THAT(wrong_protocol.wait_closed().value_or(""), HasSubstr("protocol 7 here and 9 there"));
+  EXPECT_THAT(wrong_protocol.wait_closed().value_or(""), HasSubstr("protocol 8 here and 9 there"));
   expect_job_continues(cluster, 2);
 }
 

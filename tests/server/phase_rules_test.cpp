@@ -9,12 +9,14 @@
 
 #include "capstan/checkpoint/checkpoint.h"
 #include "capstan/checkpoint/run_checkpoints.h"
+#include "server/raw_peer.h"
 #include "support/loopback_cluster.h"
 #include "support/temporary_folder.h"
 
 namespace capstan {
 namespace {
 
+using testing::eventually;
 using testing::LoopbackCluster;
 using testing::TemporaryFolder;
 using Vector = std::vector<double>;
@@ -93,11 +95,14 @@ class Arithmetic {
 
 class Worker {
  public:
-  Worker(LoopbackCluster& cluster, std::uint32_t rank, std::vector<StepPhase> phases = d_then_g())
+  Worker(LoopbackCluster& cluster, std::uint32_t rank, std::vector<StepPhase> phases = d_then_g(),
+         const client::Connector& connector = {})
       : rank_(rank) {
     const auto initial = start();
+    auto options = cluster.worker_options(rank);
+    options.reconnect = testing::kTestTimeout;
     auto client = client::WorkerClient::join(
-        cluster.worker_options(rank), cluster.connector(), four_tensors(),
+        options, connector ? connector : cluster.connector(), four_tensors(),
         std::vector<float>(initial.begin(), initial.end()), {.buffers = {}, .data = {}, .phases = phases});
     EXPECT_TRUE(client) << client.status().message();
     client_ = std::move(*client);
@@ -200,6 +205,10 @@ TEST_P(PhaseRules, Sync) {
   }
   expect(cluster, a);
   EXPECT_EQ(cluster.report().samples, 8u * 3 * 8) << "a step's samples count once";
+  // A push of the discriminator to one server also has the generator's weight, which is between its tensors.
+  const std::uint64_t pushed = (1200 + 30 + (servers_ == 1 ? 1000 : 0)) + (1000 + 30 + 7);
+  EXPECT_EQ(cluster.report().bytes_pushed, 3 * 8 * 4 * pushed);
+  EXPECT_EQ(cluster.report().bytes_pulled, 3 * (2 * 8 + 1) * 4u * (1200 + 1000 + 30 + 7));
 }
 
 TEST_P(PhaseRules, Async) {
@@ -220,6 +229,90 @@ TEST_P(PhaseRules, Async) {
   EXPECT_EQ(a.version[0], 10u);
   EXPECT_EQ(a.version[1], 10u);
   expect(cluster, a);
+}
+
+// ---- what a push carries ----
+
+std::vector<float> part(const Vector& whole, std::size_t begin, std::size_t end) {
+  return {whole.begin() + static_cast<std::ptrdiff_t>(begin),
+          whole.begin() + static_cast<std::ptrdiff_t>(end)};
+}
+
+// The ranges by hand: two servers split the model at element 2048.
+TEST(PushesOfPhases, CarryTheirPartOfEachShard) {
+  constexpr Range kParts[2][2] = {{{0, 1200}, {2208, 2240}}, {{1200, 2048}, {2048, 2256}}};
+  LoopbackCluster cluster(false, options_of("async", 1, 2));
+  const wire::Join join{.role = wire::Role::kWorker,
+                        .index = 0,
+                        .incarnation = {1},
+                        .layout = wire::to_wire(four_tensors()),
+                        .phases = wire::to_wire(d_then_g())};
+  std::vector<std::unique_ptr<testing::RawPeer>> peers;
+  for (const auto* address : {"0", "1"}) {
+    ASSERT_TRUE(eventually([&] {
+      auto peer = std::make_unique<testing::RawPeer>(cluster.network(), address);
+      if (!peer->join(cluster.token(), join)) return false;
+      peers.push_back(std::move(peer));
+      return true;
+    }));
+  }
+  peers[0]->send(wire::Pull{});
+  ASSERT_TRUE(peers[0]->next<wire::SendWeights>());
+  Arithmetic a;
+  peers[0]->send(wire::Initialize{}, part(a.w, 0, 2048));
+  peers[1]->send(wire::Initialize{}, part(a.w, 2048, 2256));
+  for (auto& peer : peers) ASSERT_TRUE(peer->next<wire::Weights>());
+  for (std::uint64_t sequence = 1; sequence <= 6; ++sequence) {
+    const int phase = sequence % 2 == 1 ? 0 : 1;
+    const auto g = gradient(a.w, 0, sequence, phase);
+    wire::Push push{{0}, {1}, {sequence}, {sequence / 2}, {a.version[1]}, 8};
+    push.phase = static_cast<std::uint32_t>(phase);
+    for (std::size_t s = 0; s < 2; ++s)
+      peers[s]->send(push, part(g, kParts[phase][s].begin, kParts[phase][s].end));
+    for (auto& peer : peers) ASSERT_TRUE(peer->next<wire::Weights>()) << sequence;
+    a.update(phase, g);
+  }
+  for (auto& peer : peers) peer->send(wire::Leave{});
+  expect(cluster, a);
+}
+
+// A connection to this server is cut once, after so many messages of the client.
+client::Connector cut_connector(LoopbackCluster& cluster, const std::string& server, std::uint64_t messages,
+                                const std::shared_ptr<std::atomic<std::uint64_t>>& cuts) {
+  return [&cluster, server, messages, cuts](
+             transport::EventLoop& loop,
+             const std::string& address) -> Result<std::unique_ptr<transport::Connection>> {
+    auto inner = cluster.network().connect(loop, address);
+    if (!inner || address != server || *cuts > 0) return inner;
+    transport::faulty::Faults faults;
+    faults.cut_after = messages;
+    faults.count = cuts;
+    return transport::faulty::wrap(loop, std::move(*inner), faults);
+  };
+}
+
+// Both sides repeat what they have to, in the middle of a step, too.
+TEST(PushesOfPhases, AreRepeatedAfterAReconnect) {
+  for (const auto* server : {"0", "1"}) {
+    for (std::uint64_t cut = 3; cut <= 12; ++cut) {
+      SCOPED_TRACE(std::string("server ") + server + " after " + std::to_string(cut));
+      auto options = options_of("sync", 1, 2);
+      options.members.reconnect = testing::kTestTimeout;
+      LoopbackCluster cluster(false, options);
+      const auto cuts = std::make_shared<std::atomic<std::uint64_t>>(0);
+      Worker worker(cluster, 0, d_then_g(), cut_connector(cluster, server, cut, cuts));
+      worker.begin();
+      worker.train(6);
+      worker.leave();
+      EXPECT_EQ(*cuts, 1u);
+      Arithmetic a;
+      for (std::uint64_t step = 0; step < 6; ++step) {
+        for (const int phase : {0, 1}) a.update(phase, gradient(a.w, 0, step, phase));
+      }
+      expect(cluster, a);
+      if (HasFailure()) return;
+    }
+  }
 }
 
 // ---- checkpoints ----

@@ -11,7 +11,8 @@ namespace {
 using ::testing::HasSubstr;
 using Action = transport::Placement::Action;
 
-constexpr Range kShard{2, 6};
+// The last elements of the first tensor and the first of the second.
+constexpr Range kShard{14, 18};
 constexpr std::size_t kBytes = 4 * sizeof(float);
 constexpr WorkerId kWorker{1};
 
@@ -23,13 +24,27 @@ wire::Push push(std::uint64_t sequence, std::uint64_t incarnation = 7, std::uint
   return p;
 }
 
+FlatLayout two_tensors() {
+  return FlatLayout({{"d.w", {16}}, {"g.w", {16}}});
+}
+
+ParameterGroups one_group() {
+  return {two_tensors(), {}};
+}
+
 ParameterGroups two_groups() {
-  return {FlatLayout({{"a", {4}}, {"b", {4}}}), {.strategies = {"b"}}};
+  return {two_tensors(), {.strategies = {"g.w"}}};
+}
+
+transport::Placement placed(PushStaging& staging, const wire::Push& p, std::size_t bytes) {
+  const auto placement = staging.place(kWorker, p, bytes);
+  EXPECT_TRUE(placement) << placement.status().message();
+  return placement ? *placement : transport::Placement::refuse();
 }
 
 class Staging : public ::testing::Test {
  protected:
-  PushStaging staging_{kShard, 8, two_groups()};
+  PushStaging staging_{kShard, two_tensors(), two_groups()};
 
   void SetUp() override {
     staging_.open();
@@ -44,7 +59,7 @@ class Staging : public ::testing::Test {
 };
 
 TEST_F(Staging, TakesPushesInTurn) {
-  EXPECT_EQ(staging_.place(kWorker, push(1), kBytes).action, Action::kReceive);
+  EXPECT_EQ(placed(staging_, push(1), kBytes).action, Action::kReceive);
   EXPECT_TRUE(*staging_.stage(kWorker, push(1), kBytes));
   EXPECT_TRUE(staging_.held(kWorker, {1}, 0));
   EXPECT_FALSE(staging_.held(kWorker, {2}, 0));
@@ -65,8 +80,7 @@ TEST_F(Staging, IsFreeOnceEveryGroupHasHadThePush) {
 TEST_F(Staging, ARepeatedPushIsAnnouncedOncePerConnection) {
   ASSERT_TRUE(*staging_.stage(kWorker, push(1), kBytes));
   EXPECT_FALSE(*staging_.stage(kWorker, push(1), kBytes));
-  EXPECT_EQ(staging_.place(kWorker, push(1), kBytes).action, Action::kDiscard)
-      << "its gradient has been received";
+  EXPECT_EQ(placed(staging_, push(1), kBytes).action, Action::kDiscard) << "its gradient has been received";
   EXPECT_FALSE(staging_.join(kWorker, {7})) << "the same process, after a reconnect";
   EXPECT_TRUE(*staging_.stage(kWorker, push(1), kBytes));
   EXPECT_FALSE(*staging_.stage(kWorker, push(1), kBytes));
@@ -82,7 +96,7 @@ TEST_F(Staging, StepsDoNotDecreaseOrJump) {
   constexpr std::uint64_t kMost = std::uint64_t{1} << 32;
   EXPECT_THAT(error(with_steps(1, std::numeric_limits<std::uint64_t>::max())), HasSubstr("steps"));
   EXPECT_THAT(error(with_steps(1, kMost + 1)), HasSubstr("steps"));
-  EXPECT_EQ(staging_.place(kWorker, with_steps(1, kMost + 1), kBytes).action, Action::kRefuse);
+  EXPECT_FALSE(staging_.place(kWorker, with_steps(1, kMost + 1), kBytes));
   EXPECT_EQ(error(with_steps(1, kMost)), "");
   settle(1);
   EXPECT_THAT(error(with_steps(2, kMost - 1)), HasSubstr("steps"));
@@ -94,15 +108,15 @@ TEST_F(Staging, RefusesWhatIsIllegal) {
   EXPECT_THAT(error(push(1, 7, 0)), HasSubstr("another worker's rank"));
   EXPECT_THAT(error(push(1, 8)), HasSubstr("another incarnation"));
   EXPECT_THAT(error(push(2)), HasSubstr("out of order"));
-  EXPECT_THAT(error(push(1), 3), HasSubstr("wrong size"));
-  EXPECT_EQ(staging_.place(kWorker, push(1), kBytes + 1).action, Action::kRefuse);
-  EXPECT_EQ(staging_.place(kWorker, push(2), kBytes).action, Action::kRefuse);
-  EXPECT_EQ(staging_.place({0}, push(1, 7, 0), kBytes).action, Action::kRefuse) << "an unknown worker";
+  EXPECT_THAT(error(push(1), 3), "a push with a payload of 3 bytes where phase 0 has 16");
+  EXPECT_FALSE(staging_.place(kWorker, push(1), kBytes + 1));
+  EXPECT_FALSE(staging_.place(kWorker, push(2), kBytes));
+  EXPECT_FALSE(staging_.place({0}, push(1, 7, 0), kBytes)) << "an unknown worker";
   EXPECT_FALSE(staging_.held(kWorker, {1}, 0)) << "none of these was taken";
 }
 
 TEST(StagingBefore, ThereAreWeightsNoPushIsLegal) {
-  PushStaging staging(kShard, 8, {});
+  PushStaging staging(kShard, two_tensors(), one_group());
   staging.join(kWorker, {7});
   EXPECT_THAT(staging.stage(kWorker, push(1), kBytes).status().message(),
               HasSubstr("before there are weights"));
@@ -120,7 +134,7 @@ TEST_F(Staging, ANewProcessBeginsAnew) {
 }
 
 TEST(StagingAfterResume, AsksAgainForWhatAGroupLacks) {
-  PushStaging staging(kShard, 8, two_groups(), {{kWorker, {7}, {3}, 0}, {kWorker, {7}, {2}, 1}});
+  PushStaging staging(kShard, two_tensors(), two_groups(), {{kWorker, {7}, {3}, 0}, {kWorker, {7}, {2}, 1}});
   staging.open();
   staging.join(kWorker, {7});
   EXPECT_FALSE(*staging.stage(kWorker, push(2), kBytes) && staging.held(kWorker, {2}, 1));
@@ -131,9 +145,10 @@ TEST(StagingAfterResume, AsksAgainForWhatAGroupLacks) {
 
 // ---- phases ----
 
-// Group 0 is of the last phase.
+// Group 0 is of the last phase. Each phase has a half of the shard.
+constexpr std::size_t kHalf = kBytes / 2;
 ParameterGroups two_phases() {
-  return {FlatLayout({{"d.w", {4}}, {"g.w", {4}}}), {.phases = {{"d", {"d.*"}}, {"g", {"g.*"}}}}};
+  return {two_tensors(), {.phases = {{"d", {"d.*"}}, {"g", {"g.*"}}}}};
 }
 
 wire::Push push_of_phase(std::uint64_t sequence, std::uint32_t phase) {
@@ -144,14 +159,14 @@ wire::Push push_of_phase(std::uint64_t sequence, std::uint32_t phase) {
 
 class StagingOfPhases : public ::testing::Test {
  protected:
-  PushStaging staging_{kShard, 8, two_phases()};
+  PushStaging staging_{kShard, two_tensors(), two_phases()};
 
   void SetUp() override {
     staging_.open();
     staging_.join(kWorker, {7});
   }
   std::string error(std::uint64_t sequence, std::uint32_t phase) {
-    return staging_.stage(kWorker, push_of_phase(sequence, phase), kBytes).status().message();
+    return staging_.stage(kWorker, push_of_phase(sequence, phase), kHalf).status().message();
   }
 };
 
@@ -169,7 +184,7 @@ TEST_F(StagingOfPhases, WaitsOnlyForTheGroupsOfThePhase) {
 TEST_F(StagingOfPhases, TakesThemInOrder) {
   EXPECT_EQ(error(1, 1), "a push of phase 1 where phase 0 is due") << "a process begins with phase 0";
   EXPECT_EQ(error(1, 2), "a push of phase 2 where phase 0 is due");
-  EXPECT_EQ(staging_.place(kWorker, push_of_phase(1, 1), kBytes).action, Action::kRefuse);
+  EXPECT_FALSE(staging_.place(kWorker, push_of_phase(1, 1), kHalf));
   ASSERT_EQ(error(1, 0), "");
   staging_.settle(kWorker, {1}, 1);
   EXPECT_EQ(error(2, 0), "a push of phase 0 where phase 1 is due");
@@ -182,15 +197,48 @@ TEST_F(StagingOfPhases, TakesThemInOrder) {
   staging_.join(kWorker, {8});
   auto first = push_of_phase(1, 0);
   first.incarnation = {8};
-  EXPECT_TRUE(staging_.stage(kWorker, first, kBytes)) << "a new process begins with phase 0";
+  EXPECT_TRUE(staging_.stage(kWorker, first, kHalf)) << "a new process begins with phase 0";
+}
+
+TEST_F(StagingOfPhases, PlacesThePartOfEach) {
+  const auto* shard = std::as_bytes(staging_.arena(kWorker)->gradients()).data();
+  const auto first = placed(staging_, push_of_phase(1, 0), kHalf).destination;
+  EXPECT_EQ(first.data() - shard, 0);
+  EXPECT_EQ(first.size(), kHalf);
+  ASSERT_EQ(error(1, 0), "");
+  staging_.settle(kWorker, {1}, 1);
+  const auto second = placed(staging_, push_of_phase(2, 1), kHalf).destination;
+  EXPECT_EQ(second.data() - shard, std::ptrdiff_t{kHalf});
+  EXPECT_EQ(second.size(), kHalf);
+}
+
+// A shard may have nothing of a phase.
+TEST(StagingOfPartsOfPhases, HaveTheirOwnSizes) {
+  PushStaging staging({2, 6}, two_tensors(), two_phases());
+  staging.open();
+  staging.join(kWorker, {7});
+  const auto error = [&](std::uint64_t sequence, std::uint32_t phase, std::size_t bytes) {
+    const auto p = push_of_phase(sequence, phase);
+    const auto staged = staging.stage(kWorker, p, bytes).status().message();
+    EXPECT_TRUE(bytes == 0 || staging.place(kWorker, p, bytes).status().message() == staged);
+    return staged;
+  };
+  EXPECT_EQ(error(1, 0, 0), "a push with a payload of 0 bytes where phase 0 has 16");
+  EXPECT_EQ(error(1, 0, 32), "a push with a payload of 32 bytes where phase 0 has 16");
+  ASSERT_EQ(error(1, 0, 16), "");
+  staging.settle(kWorker, {1}, 1);
+  EXPECT_EQ(error(2, 1, 16), "a push with a payload of 16 bytes where phase 1 has 0");
+  EXPECT_EQ(error(2, 1, 0), "");
+  EXPECT_EQ(error(1, 1, 0), "a push of phase 1 where phase 0 is due") << "repeated, with another phase";
+  EXPECT_EQ(error(1, 0, 0), "a push with a payload of 0 bytes where phase 0 has 16") << "repeated";
 }
 
 TEST(StagingAfterResume, ContinuesInTheMiddleOfAStep) {
-  PushStaging staging(kShard, 8, two_phases(), {{kWorker, {7}, {5}, 0}, {kWorker, {7}, {5}, 1}});
+  PushStaging staging(kShard, two_tensors(), two_phases(), {{kWorker, {7}, {5}, 0}, {kWorker, {7}, {5}, 1}});
   staging.open();
   staging.join(kWorker, {7});
-  EXPECT_FALSE(staging.stage(kWorker, push_of_phase(6, 0), kBytes));
-  EXPECT_TRUE(staging.stage(kWorker, push_of_phase(6, 1), kBytes));
+  EXPECT_FALSE(staging.stage(kWorker, push_of_phase(6, 0), kHalf));
+  EXPECT_TRUE(staging.stage(kWorker, push_of_phase(6, 1), kHalf));
 }
 
 }  // namespace

@@ -9,7 +9,6 @@
 
 #include "capstan/server/part_writer.h"
 #include "capstan/user_error.h"
-
 #include "server/no_members.h"
 #include "support/eventually.h"
 #include "support/fake_clock.h"
@@ -47,9 +46,10 @@ class Shard : public ::testing::Test {
     p.sequence = {sequence};
     const auto bytes = layout_.size() * sizeof(float);
     const auto placement = shard_->staging().place({worker}, p, bytes);
-    ASSERT_EQ(placement.action, transport::Placement::Action::kReceive);
+    ASSERT_TRUE(placement) << placement.status().message();
+    ASSERT_EQ(placement->action, transport::Placement::Action::kReceive);
     const std::vector<float> values(layout_.size(), value);
-    std::ranges::copy(std::as_bytes(std::span(values)), placement.destination.begin());
+    std::ranges::copy(std::as_bytes(std::span(values)), placement->destination.begin());
     ASSERT_TRUE(shard_->staging().stage({worker}, p, bytes));
   }
   std::string error(const Order& order) { return shard_->execute(order).message(); }

@@ -107,7 +107,7 @@ class Delivery : public ::testing::Test, private MemberTable::Events {
   void on_join(Peer& peer, const wire::Join& join) override {
     members_.bind(peer, {join.role, *join.index}, join.incarnation);
   }
-  transport::Placement on_payload(const wire::Member&, const wire::Message&, std::size_t) override {
+  transport::Placement on_payload(Peer&, const wire::Message&, std::size_t) override {
     return transport::Placement::discard();
   }
   void on_message(Peer&, cluster::Arrival) override {}

@@ -180,4 +180,17 @@ std::vector<std::vector<Range>> group_ranges(const FlatLayout& layout,
   return of;
 }
 
+std::vector<Range> push_ranges(const FlatLayout& layout, const ParameterGroups& groups, Range shard) {
+  std::vector<Range> of_phases(groups.phases());
+  const auto of_groups = group_ranges(layout, groups.of_tensors(), groups.size(), shard);
+  for (std::uint32_t g = 0; g < groups.size(); ++g) {
+    if (of_groups[g].empty()) continue;
+    const Range span{of_groups[g].front().begin, of_groups[g].back().end};
+    auto& range = of_phases[groups[g].phase];
+    range =
+        range.size() == 0 ? span : Range{std::min(range.begin, span.begin), std::max(range.end, span.end)};
+  }
+  return of_phases;
+}
+
 }  // namespace capstan

@@ -75,4 +75,8 @@ std::vector<std::vector<Range>> group_ranges(const FlatLayout& layout,
                                              std::span<const std::uint32_t> group_of_tensor,
                                              std::uint32_t groups, Range shard);
 
+// For each phase, the part of a shard that a push of this phase carries, relative to the shard's begin: the
+// smallest range that has all elements of the phase's groups; empty if the shard has none of them.
+std::vector<Range> push_ranges(const FlatLayout& layout, const ParameterGroups& groups, Range shard);
+
 }  // namespace capstan

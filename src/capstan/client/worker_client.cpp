@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "capstan/base/check.h"
+
 namespace capstan::client {
 namespace {
 
@@ -30,7 +32,7 @@ WorkerClient::WorkerClient(const LinkOptions& options, Connector connector, cons
       part_(part),
       gradients_(
           transport::Segment::create(layout.size() * sizeof(float), transport::Segment::PeerMay::kRead)),
-      server_weights_(options.servers.size()),
+      parts_(options.servers.size()),
       initial_{std::make_shared<const std::vector<float>>(initial.begin(), initial.end())},
       request_(options.servers.size()),
       links_(driver_, options, std::move(connector), *this) {}
@@ -62,14 +64,23 @@ Status WorkerClient::check_joined() const {
   return Status::ok();
 }
 
+// Of the phases of a push: with local steps, it carries all tensors.
+ParameterGroups WorkerClient::push_groups() const {
+  const bool local = !joined_.local.entries.empty();
+  return {layout_, {.phases = local ? std::vector<StepPhase>() : part_.phases}};
+}
+
 // All servers have accepted this worker: allocates the memory and shares it.
 Status WorkerClient::prepare() {
   joined_ = links_.joined(0);
   if (auto bad = check_joined(); !bad.is_ok()) return bad;
   weights_ = joined_.in_place ? WeightsArena::of_server_segments(layout_.size())
                               : WeightsArena::own_segment(layout_.size());
+  const auto groups = push_groups();
   for (std::size_t s = 0; s < links_.size(); ++s) {
-    if (auto& segment = server_weights_[s]) {
+    for (const auto& part : push_ranges(layout_, groups, range(s)))
+      parts_[s].pushed.push_back(gradients().subspan(range(s).begin + part.begin, part.size()));
+    if (auto& segment = parts_[s].weights) {
       if (auto bad = weights_->lay(range(s), std::move(*segment)); !bad.is_ok()) return bad;
       segment.reset();
     }
@@ -88,7 +99,7 @@ void WorkerClient::share_memory(std::size_t server) {
 
 void WorkerClient::on_joined(std::size_t server, std::optional<transport::Segment> weights, bool again) {
   if (!again) {
-    server_weights_[server] = std::move(weights);
+    parts_[server].weights = std::move(weights);
     return;
   }
   // Reconnected: repeats what was in flight; servers recognize what they have received before.
@@ -105,7 +116,7 @@ void WorkerClient::send_push(std::size_t server) {
   if (links_.shares_memory(server)) {
     links_.send(server, *request_.push());
   } else {
-    links_.send(server, *request_.push(), gradients().subspan(range(server).begin, range(server).size()));
+    links_.send(server, *request_.push(), parts_[server].pushed[request_.push()->phase]);
   }
 }
 
@@ -140,6 +151,7 @@ Result<Update> WorkerClient::pull() {
 
 Result<Update> WorkerClient::push_pull(const StepReport& report) {
   const auto microseconds = [](double s) { return static_cast<std::uint32_t>(std::min(s * 1e6, 4e9)); };
+  CAPSTAN_CHECK(report.phase < parts_[0].pushed.size(), "a push is of a phase that the worker has declared");
   auto& c = counters_;
   ++c.sequence.value;
   c.steps.value += report.steps;

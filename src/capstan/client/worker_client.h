@@ -88,6 +88,11 @@ class WorkerClient final : private Links::Events {
     std::shared_ptr<const std::vector<float>> values;  // released when the job has begun
     bool requested = false;
   };
+  // What concerns one server.
+  struct ServerPart {
+    std::optional<transport::Segment> weights;   // the server's, until it is mapped into the arena
+    std::vector<std::span<const float>> pushed;  // by phase: the part of the gradients that a push carries
+  };
   struct Counters {
     Sequence sequence;  // of the last push
     StepCount steps;
@@ -107,6 +112,7 @@ class WorkerClient final : private Links::Events {
   Status prepare();
   Status check_joined() const;
   Range range(std::size_t server) const;
+  ParameterGroups push_groups() const;
   void send_push(std::size_t server);
   void share_memory(std::size_t server);
   void send_initial_weights(std::size_t server);
@@ -116,8 +122,8 @@ class WorkerClient final : private Links::Events {
   const WorkerPart part_;
   transport::Segment gradients_;
   std::unique_ptr<WeightsArena> weights_;
-  std::vector<std::optional<transport::Segment>> server_weights_;  // until they are mapped into the arena
-  wire::Joined joined_;  // from the first server; valid after the connections end
+  std::vector<ServerPart> parts_;  // by server
+  wire::Joined joined_;            // from the first server; valid after the connections end
   std::string transport_;
 
   // Guarded by the driver's lock.

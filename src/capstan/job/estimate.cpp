@@ -1,11 +1,14 @@
 #include "capstan/job/estimate.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "capstan/base/json.h"
 #include "capstan/base/text.h"
 #include "capstan/metrics/evaluation.h"
 #include "capstan/optimizer/spec.h"
+#include "capstan/placement/shards.h"
 #include "capstan/strategy/strategy.h"
 
 namespace capstan::job {
@@ -23,11 +26,13 @@ std::vector<std::string> state_names(const config::JobConfig& config) {
   return names;
 }
 
-Estimate estimate(const config::JobConfig& config, std::uint64_t model) {
+Estimate estimate(const config::JobConfig& config, const FlatLayout& layout,
+                  const std::vector<StepPhase>& phases) {
+  const auto model = layout.bytes();
   const auto state = model * state_names(config).size();
   if (!config.has_servers()) {
     const auto others = config.is_allreduce() ? config.workers - 1 : 0;
-    return {0, 2 * model + state, 2 * model * others};
+    return {0, 2 * model + state, 2 * model * others * std::max<std::size_t>(phases.size(), 1)};
   }
   const auto spec = config.strategy_spec();
   // On one host workers may read the weights in the server's memory; with local steps each also has a copy.
@@ -35,7 +40,11 @@ Estimate estimate(const config::JobConfig& config, std::uint64_t model) {
   const bool local = spec.first->local_steps().uses_local_steps();
   const optimizer::OptimizerSet own(config.optimizer.spec(), {});
   const auto arrays = (in_place ? 1 : 2) + (local ? 1 + own.state_names().size() : 0);
-  return {model + state, model * arrays, 2 * model * spec.first->pushes_per_update(config.workers)};
+  // With local steps one push carries all phases. Every push is answered by the whole weights.
+  const ParameterGroups groups(layout, {.phases = local ? std::vector<StepPhase>() : phases});
+  std::uint64_t step = 0;
+  for (const auto pushed : placement::push_bytes(layout, groups, config.servers)) step += pushed + model;
+  return {model + state, model * arrays, step * spec.first->pushes_per_update(config.workers)};
 }
 
 std::string DryRun::json() const {

@@ -8,6 +8,7 @@
 #include "capstan/job/step_budget.h"
 #include "capstan/layout.h"
 #include "capstan/metric.h"
+#include "capstan/step_phase.h"
 
 namespace capstan::job {
 
@@ -18,11 +19,12 @@ std::vector<std::string> state_names(const config::JobConfig& config);
 struct Estimate {
   std::uint64_t servers = 0;  // weights and optimizer state, over all servers
   std::uint64_t worker = 0;   // gradient, and a worker's own copies of weights and optimizer state
-  std::uint64_t update = 0;   // pushed and pulled for one update
+  std::uint64_t update = 0;   // pushed and pulled for one update, with all phases of its steps
 };
 
-// `model` is the size of the weights in bytes.
-Estimate estimate(const config::JobConfig& config, std::uint64_t model);
+// Of a model whose steps have these phases.
+Estimate estimate(const config::JobConfig& config, const FlatLayout& layout,
+                  const std::vector<StepPhase>& phases = {});
 
 // The output of `train --dry-run`: a job and its estimated cost. A value.
 struct DryRun {

@@ -1,5 +1,6 @@
 #include "capstan/job/single_process.h"
 
+#include <algorithm>
 #include <thread>
 
 #include <fmt/format.h>
@@ -128,9 +129,10 @@ TrainResult SingleProcess::result_of(training::SingleResult& trained) {
   result.run_dir = record_.path().string();
   if (group_.sum) {
     result.transport = "gloo";
-    // Ring allreduce: each worker sends 2 (workers - 1) / workers of the model.
+    // Ring allreduce: each worker sends 2 (workers - 1) / workers of the model, in every phase of a step.
     const auto steps = trained.steps - job_.budget.start.value;
-    result.bytes_pushed = result.bytes_pulled = steps * layout.bytes() * 2 * (group_.workers - 1);
+    const auto phases = std::max<std::size_t>(job_.task.task->phases().size(), 1);
+    result.bytes_pushed = result.bytes_pulled = steps * phases * layout.bytes() * 2 * (group_.workers - 1);
   }
   result.checkpoint = checkpoints_.newest();
   if (job_.resume) result.resumed(job_.resume->manifest, samples);

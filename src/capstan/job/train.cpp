@@ -152,7 +152,7 @@ DryRun dry_run(const PreparedJob& job) {
           job.task.training_samples(),
           job.task.task->split(Split::kTest).samples,
           job.budget,
-          estimate(job.config, job.task.layout.bytes()),
+          estimate(job.config, job.task.layout, job.task.task->phases()),
           job.task.task->metrics()};
 }
 

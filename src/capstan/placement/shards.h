@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "capstan/base/parameter_groups.h"
 #include "capstan/layout.h"
 
 namespace capstan::placement {
@@ -14,5 +15,10 @@ inline constexpr std::uint64_t kBoundary = 4096 / sizeof(float);
 // Splits a flat array of `size` elements into `servers` consecutive ranges of nearly equal size; a tensor may
 // be split. The ranges cover the array in order; with more servers than pages the last ones are empty.
 std::vector<Range> split(std::uint64_t size, std::uint32_t servers);
+
+// For each phase, the bytes of the parameters that a push carries to all servers (push_ranges(), without
+// gaps).
+std::vector<std::uint64_t> push_bytes(const FlatLayout& layout, const ParameterGroups& groups,
+                                      std::uint32_t servers);
 
 }  // namespace capstan::placement

@@ -26,6 +26,7 @@ void Coordinator::set_groups(const ParameterGroups& groups) {
   groups_ = groups;
   engines_ = strategy::make_engines(spec_, groups, [this] { return current_.now; });
   workers_.set_groups(groups.size());
+  pushes_.assign(groups.phases(), 0);
   first_of_phase_.assign(groups.phases(), 0);
   for (auto g = groups.size(); g-- > 0;) first_of_phase_[groups[g].phase] = g;
   // Nothing to decide yet.
@@ -222,8 +223,8 @@ void Coordinator::count_push(WorkerRecord& worker) {
   row.compute_seconds += 1e-6 * push.compute_us;
   row.wait_seconds += 1e-6 * push.wait_us;
   row.data_seconds += 1e-6 * push.data_us;
-  ++pushes_;
   const auto phase = groups_.phase_of(push.sequence.value);
+  ++pushes_[phase];
   for (std::uint32_t g = 0; g < engines_.size(); ++g) {
     worker.released[g] = !is_in_phase(g, phase);
     if (worker.released[g]) worker.marks[g] = std::max(worker.marks[g], push.sequence);

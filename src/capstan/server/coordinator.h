@@ -89,7 +89,7 @@ class Coordinator {
   std::vector<checkpoint::HighWaterMark> marks() const { return workers_.marks(); }
   // Without the fields that only the server process knows (seconds, bytes, memory).
   wire::StatusReport report() const;
-  std::uint64_t pushes() const { return pushes_; }
+  const std::vector<std::uint64_t>& pushes() const { return pushes_; }  // by phase
   std::uint64_t pulls() const { return pulls_; }
 
  private:
@@ -143,7 +143,8 @@ class Coordinator {
   std::uint32_t next_server_ = 1;
   std::set<std::uint32_t> initialized_;  // servers that have weights
   std::optional<WorkerId> initializer_;
-  std::uint64_t pushes_ = 0, pulls_ = 0;
+  std::vector<std::uint64_t> pushes_;  // by phase
+  std::uint64_t pulls_ = 0;
   bool resumed_ = false;   // the weights come from a checkpoint, not from a worker
   bool stopping_ = false;  // no step begins any more
 };

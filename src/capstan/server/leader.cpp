@@ -268,7 +268,8 @@ wire::StatusReport Leader::status() const {
   auto report = coordinator_.report();
   const auto last = context_.shard.last_update_at();
   report.seconds = last > started_at_ ? seconds(last - started_at_) : 0;
-  report.bytes_pushed = coordinator_.pushes() * context_.shard.layout().bytes();
+  for (std::size_t phase = 0; phase < push_bytes_.size(); ++phase)
+    report.bytes_pushed += coordinator_.pushes()[phase] * push_bytes_[phase];
   report.bytes_pulled = coordinator_.pulls() * context_.shard.layout().bytes();
   if (checkpoints_) {
     const auto& checkpointer = checkpoints_->checkpointer();

@@ -70,6 +70,7 @@ class Leader final : public Role {
 
   // leader_start.cpp: the start of the job.
   JobTerms make_terms() const;
+  void set_groups();
   void load_checkpoint(const checkpoint::Found& from);
   Status check_data(const wire::Join& join) const;
   void announce_model();
@@ -84,6 +85,7 @@ class Leader final : public Role {
   std::map<WorkerId, std::deque<std::vector<float>>> arriving_;  // payloads of buffers, by worker
   std::set<WorkerId> have_buffers_;                              // workers that got their initial buffers
   bool stopped_ = false;                                         // by request, before the workers finished
+  std::vector<std::uint64_t> push_bytes_;                        // by phase: of one push, over all servers
   TimePoint start_by_;  // then the job starts without the missing workers
   TimePoint started_at_;
 };

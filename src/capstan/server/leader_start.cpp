@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <spdlog/logger.h>
 
+#include "capstan/placement/shards.h"
 #include "capstan/server/leader.h"
 #include "capstan/user_error.h"
 
@@ -73,6 +74,12 @@ JobTerms Leader::make_terms() const {
   return terms;
 }
 
+void Leader::set_groups() {
+  const auto& shard = context_.shard;
+  coordinator_.set_groups(shard.groups());
+  push_bytes_ = placement::push_bytes(shard.layout(), shard.groups(), options_.job.servers);
+}
+
 // Reads off the loop, so that clients can connect meanwhile; no worker starts before every server has its
 // weights.
 void Leader::load_checkpoint(const checkpoint::Found& from) {
@@ -92,7 +99,7 @@ void Leader::load_checkpoint(const checkpoint::Found& from) {
   if (manifest.samples > 0) data_ = wire::DataSource{manifest.samples, manifest.seed, 0};
   if (!manifest.buffers.empty())
     buffers_.restore(FlatLayout(manifest.buffers), checkpoint::load_buffers(from.folder, manifest));
-  coordinator_.set_groups(shard.groups());
+  set_groups();
   coordinator_.resume(manifest.versions_of(groups), manifest.marks_of(groups));
   context_.lifecycle.enter(Phase::kLoadingCheckpoint);
   context_.writer.background().post(
@@ -131,7 +138,7 @@ Result<wire::Member> Leader::admit(const wire::Join& join) {
       run(coordinator_.member_ended(*member, true, context_.loop.now()));
       return bad;
     }
-    coordinator_.set_groups(shard.groups());
+    set_groups();
     context_.lifecycle.enter(Phase::kAwaitingWeights);
     announce_model();
   }

@@ -156,8 +156,8 @@ bool MemberTable::takes_part(const wire::Member& member) const {
 }
 
 transport::Placement MemberTable::on_payload(Peer& peer, const wire::Message& message, std::size_t bytes) {
-  const auto& member = *peer.member();
-  return takes_part(member) ? events_.on_payload(member, message, bytes) : transport::Placement::refuse();
+  return takes_part(*peer.member()) ? events_.on_payload(peer, message, bytes)
+                                    : transport::Placement::refuse();
 }
 
 void MemberTable::on_message(Peer& peer, cluster::Arrival arrival) {

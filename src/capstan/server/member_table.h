@@ -74,8 +74,7 @@ class MemberTable final : private Peer::Events {
    public:
     virtual ~Events() = default;
     virtual void on_join(Peer& peer, const wire::Join& join) = 0;
-    virtual transport::Placement on_payload(const wire::Member& member, const wire::Message& message,
-                                            std::size_t bytes) = 0;
+    virtual transport::Placement on_payload(Peer& peer, const wire::Message& message, std::size_t bytes) = 0;
     virtual void on_message(Peer& peer, cluster::Arrival arrival) = 0;
     // Final. A lost worker stays in the table until forget().
     virtual void on_lost(const wire::Member& member, Incarnation incarnation, const Status& why) = 0;

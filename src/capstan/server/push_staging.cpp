@@ -18,9 +18,13 @@ bool PushStaging::Entry::in_use() const {
   return std::ranges::any_of(settled, [&](Sequence s) { return s < staged; });
 }
 
-PushStaging::PushStaging(Range shard, std::uint64_t layout_size, ParameterGroups groups,
+PushStaging::PushStaging(Range shard, const FlatLayout& layout, ParameterGroups groups,
                          std::vector<checkpoint::HighWaterMark> marks)
-    : shard_(shard), layout_size_(layout_size), groups_(std::move(groups)), marks_(std::move(marks)) {}
+    : shard_(shard),
+      layout_size_(layout.size()),
+      groups_(std::move(groups)),
+      parts_(push_ranges(layout, groups_, shard)),
+      marks_(std::move(marks)) {}
 
 bool PushStaging::join(WorkerId worker, Incarnation incarnation) {
   auto& entry = entries_[worker];
@@ -47,40 +51,50 @@ const PushStaging::Entry* PushStaging::find(WorkerId worker) const {
   return entry == entries_.end() ? nullptr : &entry->second;
 }
 
-Status PushStaging::check(WorkerId from, const wire::Push& push) const {
+Status PushStaging::check(WorkerId from, const wire::Push& push, std::size_t payload_bytes) const {
   if (push.worker != from) return Status::malformed("a push with another worker's rank");
   const auto* entry = find(from);
   if (!entry || entry->incarnation != push.incarnation)
     return Status::malformed("a push of another incarnation");
-  if (push.sequence <= entry->staged) return Status::ok();
-  if (!is_open_) return Status::malformed("a push before there are weights");
-  if (push.sequence.value != entry->staged.value + 1) return Status::malformed("a push out of order");
-  if (const auto phase = groups_.phase_of(push.sequence.value); push.phase != phase)
+  if (push.sequence > entry->staged) {
+    if (auto bad = check_new(*entry, push); !bad.is_ok()) return bad;
+  }
+  const auto phase = groups_.phase_of(push.sequence.value);
+  if (push.phase != phase)
     return Status::malformed(fmt::format("a push of phase {} where phase {} is due", push.phase, phase));
-  if (push.steps < entry->steps || push.steps.value - entry->steps.value > kMostStepsPerPush ||
-      push.steps.value > kMostSteps)
-    return Status::malformed("a push with an impossible number of steps");
-  if (entry->in_use()) return Status::malformed("a push before the previous one was answered");
+  const auto expected = entry->arena->shares_gradients() ? 0 : parts_[phase].size() * sizeof(float);
+  if (payload_bytes != expected)
+    return Status::malformed(fmt::format("a push with a payload of {} bytes where phase {} has {}",
+                                         payload_bytes, phase, expected));
   return Status::ok();
 }
 
-transport::Placement PushStaging::place(WorkerId from, const wire::Push& push, std::size_t bytes) {
+Status PushStaging::check_new(const Entry& entry, const wire::Push& push) const {
+  if (!is_open_) return Status::malformed("a push before there are weights");
+  if (push.sequence.value != entry.staged.value + 1) return Status::malformed("a push out of order");
+  if (push.steps < entry.steps || push.steps.value - entry.steps.value > kMostStepsPerPush ||
+      push.steps.value > kMostSteps)
+    return Status::malformed("a push with an impossible number of steps");
+  if (entry.in_use()) return Status::malformed("a push before the previous one was answered");
+  return Status::ok();
+}
+
+Result<transport::Placement> PushStaging::place(WorkerId from, const wire::Push& push, std::size_t bytes) {
   using transport::Placement;
-  if (bytes != shard_.size() * sizeof(float) || !check(from, push).is_ok()) return Placement::refuse();
+  if (auto bad = check(from, push, bytes); !bad.is_ok()) return bad;
   auto& entry = entries_.at(from);
-  if (entry.arena->shares_gradients()) return Placement::refuse();
   if (push.sequence <= entry.staged) return Placement::discard();
-  return Placement::receive(std::as_writable_bytes(entry.arena->gradients()));
+  const auto part = parts_[push.phase];
+  return Placement::receive(
+      std::as_writable_bytes(entry.arena->gradients().subspan(part.begin, part.size())));
 }
 
 Result<bool> PushStaging::stage(WorkerId from, const wire::Push& push, std::size_t payload_bytes) {
-  if (auto bad = check(from, push); !bad.is_ok()) return bad;
+  if (auto bad = check(from, push, payload_bytes); !bad.is_ok()) return bad;
   auto& entry = entries_.at(from);
   const bool is_new = push.sequence > entry.staged;
   if (!is_new && entry.announced) return false;  // the first one will be answered
   if (is_new) {
-    const auto expected = entry.arena->shares_gradients() ? 0 : shard_.size() * sizeof(float);
-    if (payload_bytes != expected) return Status::malformed("a push with a payload of the wrong size");
     entry.staged = push.sequence;
     for (std::uint32_t g = 0; g < groups_.size(); ++g) {
       if (groups_[g].phase != push.phase) entry.settled[g] = push.sequence;

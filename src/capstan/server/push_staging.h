@@ -22,7 +22,7 @@ namespace capstan::server {
 class PushStaging {
  public:
   // For one shard of a model; `marks` come from a checkpoint, with the groups of this job.
-  PushStaging(Range shard, std::uint64_t layout_size, ParameterGroups groups,
+  PushStaging(Range shard, const FlatLayout& layout, ParameterGroups groups,
               std::vector<checkpoint::HighWaterMark> marks = {});
 
   // The weights are initialized: pushes are legal from now on.
@@ -33,8 +33,8 @@ class PushStaging {
   bool join(WorkerId worker, Incarnation incarnation);
   void forget(WorkerId worker, Incarnation incarnation);
 
-  // Where the payload of this worker's push goes.
-  transport::Placement place(WorkerId from, const wire::Push& push, std::size_t bytes);
+  // Where the payload of this worker's push goes. Fails for an illegal push.
+  Result<transport::Placement> place(WorkerId from, const wire::Push& push, std::size_t bytes);
   // Takes a complete push. True if the leader must be notified: the push is new, or repeated after a
   // reconnect. Fails for an illegal push.
   Result<bool> stage(WorkerId from, const wire::Push& push, std::size_t payload_bytes);
@@ -61,11 +61,13 @@ class PushStaging {
   };
 
   const Entry* find(WorkerId worker) const;
-  Status check(WorkerId from, const wire::Push& push) const;
+  Status check(WorkerId from, const wire::Push& push, std::size_t payload_bytes) const;
+  Status check_new(const Entry& entry, const wire::Push& push) const;
 
   const Range shard_;
   const std::uint64_t layout_size_;
   const ParameterGroups groups_;
+  const std::vector<Range> parts_;  // by phase: the part of the shard that a push carries
   const std::vector<checkpoint::HighWaterMark> marks_;
   std::map<WorkerId, Entry> entries_;
   bool is_open_ = false;

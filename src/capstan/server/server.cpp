@@ -77,8 +77,15 @@ void Server::on_join(Peer& peer, const wire::Join& join) {
   }
 }
 
-transport::Placement Server::on_payload(const wire::Member& member, const wire::Message& message,
-                                        std::size_t bytes) {
+transport::Placement Server::on_payload(Peer& peer, const wire::Message& message, std::size_t bytes) {
+  const auto placement = place(*peer.member(), message, bytes);
+  if (placement) return *placement;
+  refuse(peer, placement.status());
+  return transport::Placement::refuse();
+}
+
+Result<transport::Placement> Server::place(const wire::Member& member, const wire::Message& message,
+                                           std::size_t bytes) {
   if (member.role == wire::Role::kWorker) {
     if (const auto* push = std::get_if<wire::Push>(&message))
       return shard_.staging().place({member.index}, *push, bytes);
@@ -92,10 +99,12 @@ void Server::on_message(Peer& peer, cluster::Arrival arrival) {
   if (member.role == wire::Role::kWorker && std::holds_alternative<wire::Leave>(arrival.message))
     return take_leave(peer);
   if (std::holds_alternative<wire::StatusRequest>(arrival.message)) return peer.channel().send(status());
-  if (const auto bad = take(member, arrival); !bad.is_ok()) {
-    log_->warn(fmt::format("{}: {}", peer.channel().peer(), bad.message()));
-    peer.channel().refuse(bad.message());
-  }
+  if (const auto bad = take(member, arrival); !bad.is_ok()) refuse(peer, bad);
+}
+
+void Server::refuse(Peer& peer, const Status& why) {
+  log_->warn(fmt::format("{}: {}", peer.channel().peer(), why.message()));
+  peer.channel().refuse(why.message());
 }
 
 Status Server::take(const wire::Member& member, cluster::Arrival& arrival) {

@@ -51,12 +51,14 @@ class Server final : private MemberTable::Events {
 
  private:
   void on_join(Peer& peer, const wire::Join& join) override;
-  transport::Placement on_payload(const wire::Member& member, const wire::Message& message,
-                                  std::size_t bytes) override;
+  transport::Placement on_payload(Peer& peer, const wire::Message& message, std::size_t bytes) override;
   void on_message(Peer& peer, cluster::Arrival arrival) override;
   void on_lost(const wire::Member& member, Incarnation incarnation, const Status& why) override;
 
+  Result<transport::Placement> place(const wire::Member& member, const wire::Message& message,
+                                     std::size_t bytes);
   Status take(const wire::Member& member, cluster::Arrival& arrival);
+  void refuse(Peer& peer, const Status& why);
   Status take_initial(std::size_t payload_bytes);
   void take_leave(Peer& peer);
   void tick();

@@ -81,7 +81,7 @@ Status ShardServer::set_model(const Model& model, std::vector<checkpoint::HighWa
         static_cast<double>(bytes) * (1 + state_names().size()) / 1e9, range.size(), state_names().size()));
   }
   placed_ = {model, groups, range};
-  staging_.emplace(range, model.layout.size(), groups, std::move(marks));
+  staging_.emplace(range, model.layout, groups, std::move(marks));
   delivery_.emplace(*executor_, members_, terms_.in_place);
   return Status::ok();
 }

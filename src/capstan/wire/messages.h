@@ -18,7 +18,7 @@
 namespace capstan::wire {
 
 // Incremented whenever the meaning of a byte on the wire changes.
-inline constexpr std::uint16_t kProtocol = 7;
+inline constexpr std::uint16_t kProtocol = 8;
 
 using Nonce = std::array<std::byte, 32>;
 using Proof = std::array<std::byte, 32>;
@@ -212,7 +212,7 @@ struct Initialize {  // worker → server; payload: the server's range of the in
 
 // ---- training ----
 
-struct Push {  // worker → server; payload: the server's range of the gradient, unless memory is shared
+struct Push {  // worker → server; payload: push_ranges() of its phase, unless memory is shared or it is empty
   WorkerId worker;
   Incarnation incarnation;
   Sequence sequence;
