@@ -81,6 +81,19 @@ TEST(Text, IsUtf8OrNot) {
     EXPECT_FALSE(is_utf8(bad)) << bad;
 }
 
+TEST(Text, IsOneLineOrNot) {
+  for (const auto* good : {"", "a b", "µ ÷ …"}) EXPECT_TRUE(is_one_line(good)) << good;
+  for (const auto* bad : {"a\n", "\ta", "\x7f", "\x1b[0m", "\xff"}) EXPECT_FALSE(is_one_line(bad)) << bad;
+}
+
+TEST(Text, IsShortenedToWholeCharacters) {
+  EXPECT_EQ(shortened("abcd", 4), "abcd");
+  EXPECT_EQ(shortened("abcde", 4), "abcd...");
+  EXPECT_EQ(shortened("abcµe", 4), "abc...");
+  EXPECT_EQ(shortened("abcµe", 5), "abcµ...");
+  EXPECT_EQ(shortened("", 0), "");
+}
+
 TEST(Random, MixesAsSplitMix64Does) {
   constexpr std::uint64_t kGolden = 0x9e3779b97f4a7c15ULL;
   EXPECT_EQ(mix64(1234567), 6457827717110365317ULL);

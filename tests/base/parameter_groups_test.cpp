@@ -99,6 +99,17 @@ TEST(ParameterGroups, KeepTheNamesOfStrategiesInFiles) {
               ElementsAre("optimizer default", "optimizer fc*"));
 }
 
+TEST(ParameterGroups, NeedANameForEachPhase) {
+  const auto made = [](const std::string& first, const std::string& second) {
+    return [=] { ParameterGroups(kGan, {.phases = {{first, {"d.*"}}, {second, {"g.*"}}}}); };
+  };
+  EXPECT_NO_THROW(made("d", "g")());
+  EXPECT_THAT(made("d", "d"),
+              ThrowsMessage<UserError>(StrEq("two phases of a step are named d: give each its own name")));
+  EXPECT_THAT(made("d", ""),
+              ThrowsMessage<UserError>(StrEq("a phase of a step has no name: give each its own")));
+}
+
 TEST(ParameterGroups, NeedAPhaseForEachTensorAndATensorForEachPhase) {
   EXPECT_THAT(
       [] {

@@ -24,6 +24,7 @@ inline bool check_decode(wire::Bytes frame) {
   if (const auto* join = std::get_if<wire::Join>(&*message)) {
     const auto layout = wire::from_wire(join->layout);
     if (layout && layout->size() < layout->parameters()) std::abort();
+    if (layout) (void)wire::phases_from_wire(join->phases, *layout);
   }
   return true;
 }

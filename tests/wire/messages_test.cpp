@@ -158,6 +158,17 @@ TEST(Messages, ACountThatJustFitsAllocatesLittle) {
   EXPECT_LT(largest_allocation, std::size_t{64} * 1024);
 }
 
+// A whole frame of the smallest globs: 4 bytes each, and a string of 32 bytes in memory.
+TEST(Messages, ManyEmptyGlobsAllocateInProportion) {
+  Join join;
+  join.phases = {{"d", std::vector<std::string>(250'000)}};
+  const auto frame = encode(join);
+  EXPECT_GT(frame.size(), 1'000'000u);
+  largest_allocation = 0;
+  ASSERT_TRUE(decode(frame));
+  EXPECT_LE(largest_allocation, 2 * 250'000 * sizeof(std::string));
+}
+
 TEST(Messages, TextPastTheLimitIsRejectedAndTruncatedWhenWritten) {
   EXPECT_TRUE(decode(encode(StopRequest{std::string(kMaxStringBytes, 'x')})));
   auto frame = bytes({22, 0, 0x01, 0x00, 0x01, 0x00});
@@ -187,6 +198,9 @@ TEST(WireLayout, InvalidTensorsAreRejected) {
       {{"a", {1 << 20, 1 << 20}}},                              //
       {{"a", {std::int64_t{1} << 32, std::int64_t{1} << 32}}},  // 2^64 wraps to 0
       {{"a", {1, 1, 1, 1, 1, 1, 1, 1, 1}}},                     // nine dimensions
+      {{std::string(1025, 'a'), {1}}},                          // a long name
+      {{"a\nb", {1}}},                                          // two lines
+      {{"a\xff", {1}}},                                         // not UTF-8
       {{"a", {huge / 2}}, {"b", {huge / 2}}},                   // too many together
   };
   for (std::size_t i = 0; i < bad.size(); ++i) {
@@ -196,6 +210,14 @@ TEST(WireLayout, InvalidTensorsAreRejected) {
   }
   EXPECT_TRUE(from_wire({{"a", {1, 1, 1, 1, 1, 1, 1, 1}}}));
   EXPECT_TRUE(from_wire({{"a", {huge - 16}}}));
+}
+
+TEST(WirePhases, RoundTrip) {
+  const FlatLayout layout({{"d", {1}}, {"g", {1}}});
+  const std::vector<StepPhase> phases = {{"first", {"d*", "?"}}, {"zweite Phase für g", {}}};
+  const auto back = phases_from_wire(to_wire(phases), layout);
+  ASSERT_TRUE(back) << back.status().message();
+  EXPECT_EQ(*back, phases);
 }
 
 }  // namespace

@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <tuple>
 
 #include <fmt/format.h>
 
 #include "capstan/base/check.h"
+#include "capstan/base/text.h"
 #include "capstan/user_error.h"
 
 namespace capstan {
@@ -48,19 +50,31 @@ std::vector<std::uint32_t> entries_of(const FlatLayout& layout, const std::vecto
   return entries;
 }
 
+constexpr std::size_t kListed = 200;  // bytes of a list of globs in a message
+
 std::string text(const StepPhase& phase) {
-  return fmt::format("{} ({})", phase.name, fmt::join(phase.globs, ", "));
+  return shortened(fmt::format("{} ({})", phase.name, fmt::join(phase.globs, ", ")), kListed);
 }
 
 std::string text(const std::vector<StepPhase>& phases) {
   std::string out;
   for (const auto& phase : phases) out += (out.empty() ? "" : ", ") + text(phase);
-  return out;
+  return shortened(out, kListed);
+}
+
+void check_names(const std::vector<StepPhase>& phases) {
+  std::set<std::string_view> names;
+  for (const auto& phase : phases) {
+    if (phase.name.empty()) throw UserError("a phase of a step has no name: give each its own");
+    if (!names.insert(phase.name).second)
+      throw UserError(fmt::format("two phases of a step are named {}: give each its own name", phase.name));
+  }
 }
 
 std::vector<std::uint32_t> phases_of(const FlatLayout& layout, const std::vector<StepPhase>& phases) {
   std::vector<std::uint32_t> of(layout.tensors().size(), 0);
   if (phases.size() <= 1) return of;
+  check_names(phases);
   std::vector<std::string> globs;
   std::vector<std::uint32_t> owner;  // of each glob
   for (std::uint32_t p = 0; p < phases.size(); ++p) {

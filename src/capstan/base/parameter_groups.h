@@ -43,7 +43,7 @@ class ParameterGroups {
  public:
   // One group of all tensors.
   ParameterGroups() = default;
-  // Throws UserError for an entry without tensors and for a tensor without a phase.
+  // Throws UserError for an entry without tensors, a tensor without a phase, and phases with the same name.
   ParameterGroups(const FlatLayout& layout, const GroupTable& table);
 
   std::uint32_t size() const { return static_cast<std::uint32_t>(groups_.size()); }

@@ -62,6 +62,17 @@ bool is_utf8(std::string_view text) {
   return true;
 }
 
+bool is_one_line(std::string_view text) {
+  const auto is_control = [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; };
+  return is_utf8(text) && std::ranges::none_of(text, is_control);
+}
+
+std::string shortened(std::string_view text, std::size_t bytes) {
+  if (text.size() <= bytes) return std::string(text);
+  while (bytes > 0 && (text[bytes] & 0xc0) == 0x80) --bytes;  // in the middle of a character
+  return std::string(text.substr(0, bytes)) + "...";
+}
+
 std::string shell_word(const std::string& word) {
   constexpr std::string_view kPlain =
       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./:=+,-@%";

@@ -20,6 +20,10 @@ std::string wrapped(const std::string& text, std::size_t column, std::size_t ind
 std::vector<std::string> split(const std::string& text, char separator);
 
 bool is_utf8(std::string_view text);
+// UTF-8 without control characters, such as line breaks.
+bool is_one_line(std::string_view text);
+// The first characters of a UTF-8 text, at most `bytes` of it, with "..." if more follow.
+std::string shortened(std::string_view text, std::size_t bytes);
 
 // A word as a shell reads it back: in quotes if it needs them.
 std::string shell_word(const std::string& word);

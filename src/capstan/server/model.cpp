@@ -7,7 +7,7 @@ namespace capstan::server {
 Result<Model> model_of(const std::vector<wire::Tensor>& layout, const std::vector<wire::Phase>& phases) {
   auto tensors = wire::from_wire(layout);
   if (!tensors) return tensors.status();
-  auto declared = wire::phases_from_wire(phases);
+  auto declared = wire::phases_from_wire(phases, *tensors);
   if (!declared) return declared.status();
   return Model{std::move(*tensors), std::move(*declared)};
 }

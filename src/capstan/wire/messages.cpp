@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "capstan/base/text.h"
+
 namespace capstan::wire {
 namespace {
 
@@ -12,6 +14,9 @@ constexpr std::uint64_t kMaxElements = std::uint64_t{1} << 34;
 constexpr std::size_t kMaxDimensions = 8;
 constexpr std::size_t kMaxNameBytes = 1024;  // of a tensor, a phase or a glob
 constexpr std::size_t kMaxPhases = 64, kMaxGlobs = 256;
+// Bytes of globs times bytes of tensor names: matching compares at most this many pairs of characters.
+// Meanwhile the server sends no heartbeats.
+constexpr std::size_t kMaxMatching = std::size_t{1} << 28;
 
 constexpr std::array kNames = {"Challenge",
                                "Hello",
@@ -42,6 +47,10 @@ constexpr std::array kNames = {"Challenge",
                                "AccumulateOrder",
                                "Progress"};
 static_assert(kNames.size() == std::variant_size_v<Message>);
+
+bool is_name(const std::string& text) {
+  return text.size() <= kMaxNameBytes && is_one_line(text);
+}
 
 template <std::size_t I>
 Message decode_as(Reader& reader) {
@@ -102,15 +111,31 @@ std::vector<Phase> to_wire(const std::vector<StepPhase>& phases) {
   return out;
 }
 
-Result<std::vector<StepPhase>> phases_from_wire(const std::vector<Phase>& phases) {
-  if (phases.size() > kMaxPhases) return Status::malformed("a step has too many phases");
+Result<std::vector<StepPhase>> phases_from_wire(const std::vector<Phase>& phases, const FlatLayout& layout) {
+  if (phases.size() > kMaxPhases)
+    return Status::malformed(
+        fmt::format("a step has {} phases; at most {} are possible", phases.size(), kMaxPhases));
   std::vector<StepPhase> out;
+  std::size_t glob_bytes = 0;
   for (const auto& p : phases) {
-    const auto is_long = [](const std::string& text) { return text.size() > kMaxNameBytes; };
-    if (p.globs.size() > kMaxGlobs || is_long(p.name) || std::ranges::any_of(p.globs, is_long))
-      return Status::malformed("a phase has too many globs, or a name or glob that is too long");
+    if (!is_name(p.name))
+      return Status::malformed("the name of a phase is too long, or is not text of one line");
+    if (p.globs.size() > kMaxGlobs)
+      return Status::malformed(
+          fmt::format("phase {} has {} globs; at most {} are possible", p.name, p.globs.size(), kMaxGlobs));
+    if (!std::ranges::all_of(p.globs, is_name))
+      return Status::malformed(
+          fmt::format("a glob of phase {} is too long, or is not text of one line", p.name));
+    for (const auto& glob : p.globs) glob_bytes += glob.size() + 1;
     out.push_back({p.name, p.globs});
   }
+  std::size_t name_bytes = 0;
+  for (const auto& t : layout.tensors()) name_bytes += t.name.size() + 1;
+  if (phases.size() > 1 && glob_bytes > kMaxMatching / std::max<std::size_t>(name_bytes, 1))
+    return Status::malformed(
+        fmt::format("the phases have {} bytes of globs, which takes too long for {} bytes of tensor names; "
+                    "at most {} are possible",
+                    glob_bytes, name_bytes, kMaxMatching / name_bytes));
   return out;
 }
 
@@ -118,9 +143,10 @@ Result<FlatLayout> from_wire(const std::vector<Tensor>& tensors) {
   std::vector<TensorShape> shapes;
   std::uint64_t total = 0;
   for (const auto& t : tensors) {
-    if (t.name.empty() || t.name.size() > kMaxNameBytes || t.dims.size() > kMaxDimensions)
+    if (t.name.empty() || !is_name(t.name) || t.dims.size() > kMaxDimensions)
       return Status::malformed(
-          "a tensor of the layout has no name, a name that is too long, or too many dimensions");
+          "a tensor of the layout has no name, a name that is too long or not text of one line, or too many "
+          "dimensions");
     std::uint64_t elements = 1;
     for (auto d : t.dims) {
       if (d <= 0 || static_cast<std::uint64_t>(d) > kMaxElements / elements) {

@@ -475,9 +475,11 @@ Result<Message> decode(Bytes bytes);
 
 std::vector<Tensor> to_wire(const FlatLayout& layout);
 std::vector<Phase> to_wire(const std::vector<StepPhase>& phases);
-// Bounds their number and the length of globs, since matching takes time.
-Result<std::vector<StepPhase>> phases_from_wire(const std::vector<Phase>& phases);
-// Checks that every tensor has a name and valid dimensions, and that the total size is addressable.
+// Checks that names and globs are text of one line. Bounds their number and length, and the time to match
+// them with the tensors of the layout.
+Result<std::vector<StepPhase>> phases_from_wire(const std::vector<Phase>& phases, const FlatLayout& layout);
+// Checks that every tensor has a name of one line and valid dimensions, and that the total size is
+// addressable.
 Result<FlatLayout> from_wire(const std::vector<Tensor>& tensors);
 
 }  // namespace capstan::wire
