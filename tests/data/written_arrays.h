@@ -1,6 +1,5 @@
 #pragma once
 
-#include <cstring>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -15,9 +14,7 @@ namespace capstan::testing {
 
 template <class T>
 std::string bytes_of_values(const std::vector<T>& values) {
-  std::string out(values.size() * sizeof(T), '\0');
-  std::memcpy(out.data(), values.data(), out.size());
-  return out;
+  return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T)};
 }
 
 template <class T>
