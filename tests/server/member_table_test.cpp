@@ -8,6 +8,7 @@
 #include <spdlog/sinks/null_sink.h>
 
 #include "capstan/transport/loopback/loopback.h"
+
 #include "support/fake_clock.h"
 
 namespace capstan::server {
@@ -55,6 +56,35 @@ class IdlePeer final : public transport::Handler {
   std::unique_ptr<transport::Connection> connection_;
 };
 
+// Forwards to another connection, and counts the objects that exist.
+class CountedConnection final : public transport::Connection {
+ public:
+  CountedConnection(std::unique_ptr<transport::Connection> inner, int& count)
+      : inner_(std::move(inner)), count_(count) {
+    ++count_;
+  }
+  ~CountedConnection() override { --count_; }
+  void set_handler(transport::Handler* handler) override { inner_->set_handler(handler); }
+  void send(transport::Bytes frame) override { inner_->send(frame); }
+  void send(transport::Bytes frame, transport::Bytes payload, transport::Sent sent) override {
+    inner_->send(frame, payload, std::move(sent));
+  }
+  void send(transport::Bytes frame, const transport::Segment& segment) override {
+    inner_->send(frame, segment);
+  }
+  bool shares_memory() const override { return inner_->shares_memory(); }
+  void close() override { inner_->close(); }
+  bool is_open() const override { return inner_->is_open(); }
+  TimePoint last_arrival() const override { return inner_->last_arrival(); }
+  bool is_mid_payload() const override { return inner_->is_mid_payload(); }
+  std::string peer() const override { return inner_->peer(); }
+  const char* kind() const override { return inner_->kind(); }
+
+ private:
+  std::unique_ptr<transport::Connection> inner_;
+  int& count_;
+};
+
 class Members : public ::testing::Test, private MemberTable::Events {
  protected:
   void start(bool share_memory = false) {
@@ -64,8 +94,9 @@ class Members : public ::testing::Test, private MemberTable::Events {
     table_.emplace(time_.loop(), options_,
                    std::make_shared<spdlog::logger>("test", std::make_shared<spdlog::sinks::null_sink_st>()),
                    events);
-    listener_ = network_->listen(time_.loop(), "server",
-                                 [this](auto connection) { table_->accept(std::move(connection)); });
+    listener_ = network_->listen(time_.loop(), "server", [this](auto connection) {
+      table_->accept(std::make_unique<CountedConnection>(std::move(connection), connections_));
+    });
     tick();
   }
   void tick() {
@@ -98,6 +129,7 @@ class Members : public ::testing::Test, private MemberTable::Events {
   }
 
   testing::FakeTime time_;
+  int connections_ = 0;  // that the server holds
   MemberTable::Options options_;
   std::optional<transport::loopback::Network> network_;
   std::optional<MemberTable> table_;
@@ -210,6 +242,23 @@ TEST_F(Members, TooManyPeersThatHaveNotJoinedMakeRoomTheOldestUntrustedFirst) {
   EXPECT_EQ(open(), 63) << "64 in all, with the trusted one";
   for (int i = 0; i < 10; ++i) EXPECT_FALSE(idle_peers[i]->is_open()) << i;
   EXPECT_FALSE(trusted.ended) << "it connected first, but knows the token";
+}
+
+// A connection has large buffers, and many may come and go between two ticks; the clock stands still here.
+TEST_F(Members, AConnectionThatHasEndedIsDestroyedAtOnce) {
+  start();
+  auto& member = connect(0);
+  std::vector<std::unique_ptr<IdlePeer>> idle_peers;
+  for (int i = 0; i < 100; ++i) idle_peers.push_back(std::make_unique<IdlePeer>(connection()));
+  time_.settle();
+  EXPECT_EQ(connections_, 1 + 64);
+  idle_peers.clear();
+  time_.settle();
+  EXPECT_EQ(connections_, 1);
+  connect(0);
+  time_.settle();
+  EXPECT_EQ(connections_, 1) << "the new connection of the same member";
+  EXPECT_TRUE(member.ended);
 }
 
 TEST_F(Members, AMemberNeverMakesRoom) {

@@ -11,6 +11,7 @@
 #include <sys/un.h>
 
 #include "capstan/transport/local/framing.h"
+
 #include "fabric.h"
 
 namespace capstan::transport::testing {
@@ -190,6 +191,21 @@ TEST_F(RawLocal, SegmentsMayComeRightBehindASplitHeader) {
   ASSERT_TRUE(run_until(loop_, [&] { return at_server_[1].segments.size() == 2; }));
   EXPECT_EQ(at_server_[1].segments[0].size(), 4096U);
   EXPECT_EQ(at_server_[1].segments[1].size(), 8192U);
+}
+
+// A client that connects without end must not keep the loop from its other work.
+TEST_F(RawLocal, WaitingClientsAreAcceptedAFewAtATime) {
+  const auto port = std::stoi(listener_->address().substr(listener_->address().rfind(':') + 1));
+  std::vector<std::unique_ptr<Connection>> clients;
+  for (int i = 0; i < 100; ++i)
+    clients.push_back(std::move(*local::connect(loop_, static_cast<std::uint16_t>(port))));
+  bool ran = false;
+  loop_.call_at(loop_.now(), [&] { ran = true; });
+  loop_.run_once(SteadyClock::now());
+  EXPECT_TRUE(ran);
+  EXPECT_GT(servers_.size(), 2U);
+  EXPECT_LT(servers_.size(), 50U);
+  EXPECT_TRUE(run_until(loop_, [&] { return servers_.size() == 102; }));
 }
 
 }  // namespace

@@ -9,7 +9,7 @@ namespace capstan::server {
 namespace {
 
 constexpr std::uint64_t kTicksPerHeartbeat = 2;
-constexpr std::size_t kMaxUnjoined = 64;  // connections that have not joined
+constexpr std::ptrdiff_t kMaxUnjoined = 64;  // connections that have not joined
 
 }  // namespace
 
@@ -49,31 +49,45 @@ MemberTable::MemberTable(transport::EventLoop& loop, Options options, std::share
       events_(events),
       pauses_(kTick, loop.now()) {}
 
+MemberTable::~MemberTable() {
+  if (destroying_) loop_.cancel(*destroying_);
+}
+
 void MemberTable::accept(std::unique_ptr<transport::Connection> connection) {
   bound_unjoined();
   Peer::Events& events = *this;
-  peers_.push_back(std::make_unique<Peer>(std::move(connection), options_.token, loop_.now(), events));
+  unjoined_.push_back(std::make_unique<Peer>(std::move(connection), options_.token, loop_.now(), events));
 }
 
 // Ends the oldest connection that has not joined; one that has not proved the token before one that has.
 void MemberTable::bound_unjoined() {
-  std::size_t unjoined = 0;
-  Peer *oldest = nullptr, *oldest_untrusted = nullptr;
-  for (const auto& peer : peers_) {
-    if (peer->channel().has_ended() || peer->member()) continue;
-    ++unjoined;
-    if (!oldest) oldest = peer.get();
-    if (!oldest_untrusted && !peer->channel().is_trusted()) oldest_untrusted = peer.get();
-  }
-  if (unjoined < kMaxUnjoined) return;
-  (oldest_untrusted ? oldest_untrusted : oldest)
-      ->channel()
-      .end(Status::timeout("too many connections that have not joined"));
+  const auto is_open = [](const auto& peer) { return !peer->channel().has_ended(); };
+  if (std::ranges::count_if(unjoined_, is_open) < kMaxUnjoined) return;
+  auto oldest = std::ranges::find_if(
+      unjoined_, [&](const auto& peer) { return is_open(peer) && !peer->channel().is_trusted(); });
+  if (oldest == unjoined_.end()) oldest = std::ranges::find_if(unjoined_, is_open);
+  (*oldest)->channel().end(Status::timeout("too many connections that have not joined"));
+}
+
+void MemberTable::close(Peer& peer) {
+  peer.channel().close();
+  destroy_ended_soon();
+}
+
+void MemberTable::destroy_ended_soon() {
+  if (destroying_) return;
+  destroying_ = loop_.call_at(loop_.now(), [this] {
+    destroying_.reset();
+    const auto has_ended = [](const auto& peer) { return peer->channel().has_ended(); };
+    std::erase_if(unjoined_, has_ended);
+    std::erase_if(joined_, has_ended);
+  });
 }
 
 void MemberTable::bind(Peer& peer, const wire::Member& member, Incarnation incarnation) {
-  if (auto* old = find(member)) old->channel().close();  // broken, but not detected yet
+  if (auto* old = find(member)) close(*old);  // broken, but not detected yet
   peer.set_member(member, incarnation);
+  joined_.splice(joined_.end(), unjoined_, std::ranges::find(unjoined_, &peer, &std::unique_ptr<Peer>::get));
   connected_[member] = &peer;
   log_->debug(fmt::format("{} joined from {}", describe(member), peer.channel().peer()));
   if (member.role != Role::kWorker) return;
@@ -88,7 +102,7 @@ void MemberTable::bind(Peer& peer, const wire::Member& member, Incarnation incar
 void MemberTable::dismiss(Peer& peer) {
   const auto member = *peer.member();
   peer.channel().send(wire::Leave{});
-  peer.channel().close();
+  close(peer);
   connected_.erase(member);
   if (const auto worker = workers_.find(member.index); worker != workers_.end())
     worker->second.state = WorkerState::kLeaving;
@@ -103,11 +117,13 @@ void MemberTable::forget(std::uint32_t rank, Incarnation incarnation, bool lost)
   connected_.erase(*peer->member());
   if (lost) return peer->channel().refuse("the servers have declared this worker lost");
   peer->channel().send(wire::Leave{});
-  peer->channel().close();
+  close(*peer);
 }
 
 void MemberTable::close() {
-  for (const auto& peer : peers_) peer->channel().close();
+  for (auto* peers : {&unjoined_, &joined_}) {
+    for (const auto& peer : *peers) peer->channel().close();
+  }
 }
 
 Peer* MemberTable::find(const wire::Member& member) {
@@ -167,6 +183,7 @@ void MemberTable::on_message(Peer& peer, cluster::Arrival arrival) {
 }
 
 void MemberTable::on_end(Peer& peer, Status why) {
+  destroy_ended_soon();
   if (!peer.member()) {
     log_->debug(fmt::format("{}: {}", peer.channel().peer(), why.message()));
     return;
@@ -200,19 +217,16 @@ void MemberTable::tick() {
   if (++ticks_ % kTicksPerHeartbeat == 0) {
     for (const auto& [member, peer] : connected_) peer->channel().send(wire::Heartbeat{});
   }
-  std::erase_if(peers_, [](const auto& peer) { return peer->channel().has_ended(); });
 }
 
 void MemberTable::check_silence(TimePoint now, TimePoint running_since) {
-  for (const auto& peer : peers_) {
+  for (const auto& peer : unjoined_) {
+    // Since the connection opened, not since the last byte: single bytes must not extend the timeout.
+    if (now - std::max(peer->opened_at(), running_since) > options_.handshake)
+      peer->channel().refuse(fmt::format("no Join within {:g} s", seconds(options_.handshake)));
+  }
+  for (const auto& peer : joined_) {
     auto& channel = peer->channel();
-    if (channel.has_ended()) continue;
-    if (!peer->member()) {
-      // Since the connection opened, not since the last byte: single bytes must not extend the timeout.
-      if (now - std::max(peer->opened_at(), running_since) > options_.handshake)
-        channel.refuse(fmt::format("no Join within {:g} s", seconds(options_.handshake)));
-      continue;
-    }
     const bool observes = peer->member()->role == Role::kObserver;
     if (channel.is_silent(now, observes ? options_.observer_silence : options_.silence, running_since))
       channel.refuse(fmt::format("no heartbeat for {:.1f} s", seconds(now - channel.last_heard())));

@@ -82,6 +82,7 @@ class MemberTable final : private Peer::Events {
 
   MemberTable(transport::EventLoop& loop, Options options, std::shared_ptr<spdlog::logger> log,
               Events& events);
+  ~MemberTable() override;
 
   void accept(std::unique_ptr<transport::Connection> connection);
 
@@ -124,6 +125,9 @@ class MemberTable final : private Peer::Events {
   void on_end(Peer& peer, Status why) override;
 
   void bound_unjoined();
+  void close(Peer& peer);
+  // Soon, not now: an ended peer's own callback may be running.
+  void destroy_ended_soon();
   // Time before `running_since`, the end of this server's last pause, does not count.
   void check_silence(TimePoint now, TimePoint running_since);
   void give_up_broken(TimePoint now, TimePoint running_since);
@@ -133,7 +137,9 @@ class MemberTable final : private Peer::Events {
   const Options options_;
   const std::shared_ptr<spdlog::logger> log_;
   Events& events_;
-  std::list<std::unique_ptr<Peer>> peers_;   // in the order of connecting
+  std::list<std::unique_ptr<Peer>> unjoined_;  // in the order of connecting
+  std::list<std::unique_ptr<Peer>> joined_;
+  std::optional<transport::EventLoop::TimerId> destroying_;
   std::map<wire::Member, Peer*> connected_;  // members
   std::map<std::uint32_t, Worker> workers_;  // by rank
   cluster::PauseDetector pauses_;

@@ -22,6 +22,8 @@ constexpr std::uint16_t kLastFreePort = 60999;
 constexpr int kFreePortTries = 1000;
 // Without a pause, a waiting client would wake the loop permanently while the process is out of descriptors.
 constexpr Duration kAcceptPause = std::chrono::milliseconds(100);
+// Then the loop serves the others; clients that connect without end must not keep it from them.
+constexpr int kAcceptsPerTurn = 16;
 
 struct Name {
   sockaddr_un address{};
@@ -88,7 +90,7 @@ class LocalListener final : public Listener {
     port_ = bind_any(socket_.get(), port);
     if (::listen(socket_.get(), SOMAXCONN) != 0)
       throw UserError("cannot listen on " + address() + ": " + reason());
-    loop_.watch(socket_.get(), EPOLLIN, [this](std::uint32_t) { take_all(); });
+    loop_.watch(socket_.get(), EPOLLIN, [this](std::uint32_t) { take_some(); });
   }
   LocalListener(const LocalListener&) = delete;
   LocalListener& operator=(const LocalListener&) = delete;
@@ -101,9 +103,11 @@ class LocalListener final : public Listener {
   std::string address() const override { return "local:" + std::to_string(port_); }
 
  private:
-  void take_all() {
+  // The level-triggered watch fires again if more are waiting.
+  void take_some() {
     const auto accept = accept_;
-    do {
+    // Without a second owner, the call has destroyed this listener.
+    for (int i = 0; i < kAcceptsPerTurn && accept.use_count() > 1; ++i) {
       UniqueFd client(::accept4(socket_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
       if (!client) {
         if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) pause();
@@ -113,7 +117,7 @@ class LocalListener final : public Listener {
       std::string name = client_name(client.get(), port_);
       (*accept)(
           Core::make_connection(std::make_shared<LocalCore>(loop_, std::move(client), std::move(name))));
-    } while (accept.use_count() > 1);  // otherwise the call has destroyed this listener
+    }
   }
 
   void pause() {
