@@ -30,9 +30,7 @@ class Coordination : public ::testing::Test {
     terms.workers = 2;
     shard_.set_terms(terms);
     EXPECT_TRUE(shard_.set_model({layout_}));
-    const auto placement = shard_.place_initial(layout_.size() * sizeof(float));
-    const std::vector<float> ones(layout_.size(), 1);
-    std::ranges::copy(std::as_bytes(std::span(ones)), placement.destination.begin());
+    std::ranges::fill(shard_.arrays()[0].values, 1.0f);
     shard_.set_initialized();
     aggregator_.set_layout(buffers_);
     for (const std::uint32_t rank : {0u, 1u}) aggregator_.joined({rank});

@@ -8,7 +8,6 @@
 #include <spdlog/sinks/null_sink.h>
 
 #include "capstan/transport/loopback/loopback.h"
-
 #include "support/fake_clock.h"
 
 namespace capstan::server {

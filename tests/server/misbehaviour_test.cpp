@@ -1,5 +1,6 @@
 // A worker that violates the protocol is lost; nothing else is affected.
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "server/raw_worker.h"
@@ -81,6 +82,23 @@ TEST_F(Misbehaviour, ClaimsThatTheOtherIsGone) {
 }
 TEST_F(Misbehaviour, SendsAWrongType) {
   expect_only_the_wrongdoer_is_lost(true, [](RawPeer& p) { p.send_bytes({std::byte{99}, std::byte{0}}); });
+}
+
+// The leader asks one worker.
+TEST(InitialWeights, AWorkerThatWasNotAskedIsLost) {
+  LoopbackCluster cluster(false, patient(2));
+  RawPeer asked(cluster.network(), "0"), other(cluster.network(), "0");
+  ASSERT_TRUE(asked.join(cluster.token(), worker_join(0)));
+  ASSERT_TRUE(other.join(cluster.token(), worker_join(1)));
+  asked.send(wire::Pull{});
+  ASSERT_TRUE(asked.next<wire::SendWeights>());
+  other.send(wire::Initialize{}, std::vector<float>(small_layout().size(), 1e9f));
+  EXPECT_THAT(other.wait_closed().value_or(""), ::testing::HasSubstr("not requested"));
+  asked.send(wire::Initialize{}, initial_weights(small_layout()));
+  EXPECT_TRUE(asked.next<wire::Weights>());
+  asked.send(wire::Leave{});
+  EXPECT_EQ(cluster.outcome(), Server::Outcome::kFinished);
+  EXPECT_EQ(cluster.weights(), initial_weights(small_layout()));
 }
 
 // What a worker sends after its Leave must not admit it again, nor end the server.

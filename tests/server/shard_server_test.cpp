@@ -17,10 +17,13 @@
 namespace capstan::server {
 namespace {
 
+using ::testing::Each;
 using ::testing::HasSubstr;
 
 class Shard : public ::testing::Test {
  protected:
+  using Action = transport::Placement::Action;
+
   explicit Shard(const std::string& strategy = "sync") {
     options_.optimizer.first.lr = 0.5;
     options_.optimizer.first.momentum = 0;
@@ -32,12 +35,18 @@ class Shard : public ::testing::Test {
   }
   void begin() {
     ASSERT_TRUE(shard_->set_model({layout_}));
-    const auto placement = shard_->place_initial(layout_.size() * sizeof(float));
-    ASSERT_EQ(placement.action, transport::Placement::Action::kReceive);
-    const std::vector<float> ones(layout_.size(), 1);
-    std::ranges::copy(std::as_bytes(std::span(ones)), placement.destination.begin());
-    shard_->set_initialized();
     for (std::uint32_t w : {0u, 1u}) shard_->staging().join({w}, {7});
+    const auto placement = place_initial(0);
+    ASSERT_EQ(placement.action, Action::kReceive);
+    fill(placement, 1);
+    ASSERT_TRUE(shard_->take_initial({0}));
+  }
+  transport::Placement place_initial(std::uint32_t worker) {
+    return shard_->place_initial({worker}, layout_.size() * sizeof(float));
+  }
+  void fill(const transport::Placement& placement, float value) const {
+    const std::vector<float> values(layout_.size(), value);
+    std::ranges::copy(std::as_bytes(std::span(values)), placement.destination.begin());
   }
   void push(std::uint32_t worker, std::uint64_t sequence, float value) {
     wire::Push p;
@@ -76,6 +85,38 @@ TEST_F(Shard, AppliesWhatItHolds) {
   EXPECT_EQ(shard_->last_update_at(), time_.now());
   EXPECT_EQ(idle_, 1);
   EXPECT_THAT(error(wire::ApplyOrder{{1}, {{{0}, {1}, 1}}}), HasSubstr("worker 0 is not staged")) << "once";
+}
+
+// A payload may begin before the weights are initialized and end after that.
+TEST_F(Shard, InitialWeightsThatAreStillArrivingChangeNothing) {
+  ASSERT_TRUE(shard_->set_model({layout_}));
+  for (std::uint32_t w : {0u, 1u}) shard_->staging().join({w}, {7});
+  const auto late = place_initial(1), first = place_initial(0);
+  EXPECT_EQ(place_initial(0).action, Action::kDiscard) << "one at a time from each worker";
+  fill(first, 3);
+  fill(late, 5);
+  EXPECT_FALSE(shard_->is_initialized());
+  ASSERT_TRUE(shard_->take_initial({0}));
+  EXPECT_FALSE(shard_->take_initial({0})) << "the one that was discarded";
+  fill(late, 7);
+  EXPECT_THAT(shard_->weights(), Each(3));
+  EXPECT_FALSE(shard_->take_initial({1}));
+  EXPECT_THAT(shard_->weights(), Each(3));
+  EXPECT_EQ(place_initial(1).action, Action::kDiscard);
+}
+
+// It repeats them when it has reconnected; what its broken connection sent is incomplete.
+TEST_F(Shard, InitialWeightsOfABrokenConnectionAreNotUsed) {
+  ASSERT_TRUE(shard_->set_model({layout_}));
+  shard_->staging().join({0}, {7});
+  place_initial(0);
+  shard_->staging().join({0}, {7});
+  EXPECT_FALSE(shard_->take_initial({0}));
+  const auto again = place_initial(0);
+  ASSERT_EQ(again.action, Action::kReceive);
+  fill(again, 3);
+  ASSERT_TRUE(shard_->take_initial({0}));
+  EXPECT_THAT(shard_->weights(), Each(3));
 }
 
 TEST_F(Shard, DroppedPushesAreNotUsed) {

@@ -11,7 +11,6 @@
 #include <sys/un.h>
 
 #include "capstan/transport/local/framing.h"
-
 #include "fabric.h"
 
 namespace capstan::transport::testing {

@@ -83,6 +83,8 @@ class Coordinator {
   // Workers that the start of the job waits for: not joined, or not ready. Empty after the start.
   std::vector<std::uint32_t> missing() const;
   Incarnation incarnation(std::uint32_t worker) const { return workers_[{worker}].incarnation; }
+  // The worker that was asked for the initial weights last, and takes part.
+  std::optional<WorkerId> initializer() const { return initializer_; }
   // Per worker: the steps on its part of the data that the weights include.
   std::vector<std::uint64_t> steps_done() const;
   // By group: the newest push of each worker that must not be applied again.

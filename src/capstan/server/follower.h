@@ -21,6 +21,8 @@ class Follower final : public Role, private cluster::Link::Events {
 
   Result<wire::Member> admit(const wire::Join& join) override;
   void joined(const wire::Member&, bool) override {}
+  // The leader chooses it, and followers are not told which one.
+  bool expects_initial(WorkerId) const override { return true; }
   void initialized() override;
   void pushed(const wire::Push& push) override;
   transport::Placement place(const wire::Member&, const wire::Message&, std::size_t) override;

@@ -40,6 +40,7 @@ class Leader final : public Role {
 
   Result<wire::Member> admit(const wire::Join& join) override;
   void joined(const wire::Member& member, bool is_new) override;
+  bool expects_initial(WorkerId worker) const override { return coordinator_.initializer() == worker; }
   void initialized() override;
   void pushed(const wire::Push& push) override;
   transport::Placement place(const wire::Member& member, const wire::Message& message,

@@ -37,6 +37,7 @@ bool PushStaging::join(WorkerId worker, Incarnation incarnation) {
     }
     entry.staged = std::ranges::min(entry.settled);  // the worker repeats a push that some groups lack
   }
+  entry.arena->take_initial();  // the rest of what its earlier connection sent never arrives
   entry.announced = false;
   return !reconnects;
 }

@@ -34,6 +34,8 @@ class Role {
   virtual Result<wire::Member> admit(const wire::Join& join) = 0;
   // The client was admitted; `is_new` is false after a reconnect.
   virtual void joined(const wire::Member& member, bool is_new) = 0;
+  // The job may get its initial weights from this worker.
+  virtual bool expects_initial(WorkerId worker) const = 0;
   // This server has its initial weights.
   virtual void initialized() = 0;
   // A push is staged here.

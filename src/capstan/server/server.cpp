@@ -89,7 +89,11 @@ Result<transport::Placement> Server::place(const wire::Member& member, const wir
   if (member.role == wire::Role::kWorker) {
     if (const auto* push = std::get_if<wire::Push>(&message))
       return shard_.staging().place({member.index}, *push, bytes);
-    if (std::holds_alternative<wire::Initialize>(message)) return shard_.place_initial(bytes);
+    if (std::holds_alternative<wire::Initialize>(message)) {
+      if (!role_->expects_initial({member.index}))
+        return Status::malformed("received initial weights that were not requested");
+      return shard_.place_initial({member.index}, bytes);
+    }
   }
   return role_->place(member, message, bytes);
 }
@@ -120,16 +124,15 @@ Status Server::take(const wire::Member& member, cluster::Arrival& arrival) {
     if (!arrival.segment) return Status::malformed("received Share without a segment");
     return shard_.staging().share(worker, *share, std::move(*arrival.segment));
   }
-  if (std::holds_alternative<wire::Initialize>(arrival.message)) return take_initial(arrival.payload_bytes);
+  if (std::holds_alternative<wire::Initialize>(arrival.message))
+    return take_initial(worker, arrival.payload_bytes);
   return role_->take(member, arrival.message);
 }
 
-Status Server::take_initial(std::size_t payload_bytes) {
+Status Server::take_initial(WorkerId worker, std::size_t payload_bytes) {
   if (payload_bytes != shard_.range().size() * sizeof(float))
     return Status::malformed("initial weights of the wrong size");
-  // Already initialized from a checkpoint or by another worker.
-  if (shard_.is_initialized() || shard_.terms().start != Version{}) return Status::ok();
-  shard_.set_initialized();
+  if (!shard_.take_initial(worker)) return Status::ok();
   if (lifecycle_.phase() == Phase::kAwaitingWeights) lifecycle_.enter(Phase::kServing);
   role_->initialized();
   return Status::ok();

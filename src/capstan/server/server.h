@@ -59,7 +59,7 @@ class Server final : private MemberTable::Events {
                                      std::size_t bytes);
   Status take(const wire::Member& member, cluster::Arrival& arrival);
   void refuse(Peer& peer, const Status& why);
-  Status take_initial(std::size_t payload_bytes);
+  Status take_initial(WorkerId worker, std::size_t payload_bytes);
   void take_leave(Peer& peer);
   void tick();
 

@@ -1,5 +1,6 @@
 #include "capstan/server/shard_server.h"
 
+#include <algorithm>
 #include <new>
 
 #include <fmt/format.h>
@@ -86,12 +87,24 @@ Status ShardServer::set_model(const Model& model, std::vector<checkpoint::HighWa
   return Status::ok();
 }
 
-transport::Placement ShardServer::place_initial(std::size_t bytes) {
+// Not into the weights: they may be in use before the last byte has arrived.
+transport::Placement ShardServer::place_initial(WorkerId worker, std::size_t bytes) {
   using transport::Placement;
-  if (bytes != range().size() * sizeof(float)) return Placement::refuse();
+  const auto arena = staging_->arena(worker);
+  if (!arena || bytes != range().size() * sizeof(float)) return Placement::refuse();
   // Initialized already, or being read from a checkpoint.
   if (is_initialized() || terms_.start != Version{}) return Placement::discard();
-  return Placement::receive(std::as_writable_bytes(executor_->shard().mutable_weights()));
+  const auto destination = arena->begin_initial();
+  return destination.empty() ? Placement::discard() : Placement::receive(std::as_writable_bytes(destination));
+}
+
+bool ShardServer::take_initial(WorkerId worker) {
+  const auto arena = staging_->arena(worker);
+  const auto values = arena ? arena->take_initial() : nullptr;
+  if (is_initialized() || terms_.start != Version{} || (!values && range().size() > 0)) return false;
+  std::copy_n(values.get(), range().size(), executor_->shard().mutable_weights().begin());
+  set_initialized();
+  return true;
 }
 
 std::vector<checkpoint::NamedArray> ShardServer::arrays() {

@@ -57,8 +57,11 @@ class ShardServer {
   Range range() const { return placed_.range; }
   const transport::Segment& segment() const { return weights_; }
 
-  // The initial weights come from a worker (place_initial) or a checkpoint (arrays); then set_initialized().
-  transport::Placement place_initial(std::size_t bytes);
+  // The initial weights come from a worker or from a checkpoint. A worker's arrive in memory of their own
+  // (place_initial); take_initial() uses the first that are complete, and returns false for others. Those of
+  // a checkpoint are written to arrays(); then set_initialized().
+  transport::Placement place_initial(WorkerId worker, std::size_t bytes);
+  bool take_initial(WorkerId worker);
   std::vector<checkpoint::NamedArray> arrays();
   void set_initialized();
   bool is_initialized() const { return staging_ && staging_->is_open(); }

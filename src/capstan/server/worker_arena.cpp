@@ -44,6 +44,12 @@ std::shared_ptr<float[]> WorkerArena::outgoing_weights() {
   return own_weights_;
 }
 
+std::span<float> WorkerArena::begin_initial() {
+  if (initial_) return {};
+  initial_ = std::make_unique_for_overwrite<float[]>(shard_.size());
+  return {initial_.get(), shard_.size()};
+}
+
 std::shared_ptr<const float> WorkerArena::delivered() {
   if (shared_weights_) return {std::shared_ptr<void>(), shared_weights().data()};
   return {own_weights_, own_weights_.get()};

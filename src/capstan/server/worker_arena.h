@@ -29,6 +29,10 @@ class WorkerArena {
   std::span<float> shared_weights();  // of this server's range; only if shares_weights()
   // A buffer to send this server's range of the weights from; reused only after all holders have released it.
   std::shared_ptr<float[]> outgoing_weights();
+  // Memory for initial weights that begin to arrive: none while earlier ones of this worker are arriving.
+  // take_initial() returns them, or null if there are none; the connection must not write there any more.
+  std::span<float> begin_initial();
+  std::unique_ptr<float[]> take_initial() { return std::move(initial_); }
   // This server's range of the weights delivered last; null if the worker reads them in place.
   std::shared_ptr<const float> delivered();
 
@@ -37,6 +41,7 @@ class WorkerArena {
   const std::uint64_t layout_size_;
   transport::Segment shared_gradients_, shared_weights_;
   std::unique_ptr<float[]> own_gradients_;
+  std::unique_ptr<float[]> initial_;
   std::shared_ptr<float[]> own_weights_;
 };
 
