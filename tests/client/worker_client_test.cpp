@@ -22,11 +22,12 @@ using ::testing::StartsWith;
 // One server on a thread of its own. Its answers are made on that thread.
 class ScriptedServer final : private cluster::Channel::Events {
  public:
-  // The answer to a message, if any; with a payload of so many floats.
+  // The answer to a message, if any; with a payload of so many floats, or with a segment.
   struct Answer {
     std::optional<wire::Message> message;
     std::size_t payload = 0;
     bool hangs_up = false;
+    const transport::Segment* segment = nullptr;
   };
   using Script = std::function<Answer(const wire::Message&)>;
 
@@ -71,6 +72,7 @@ class ScriptedServer final : private cluster::Channel::Events {
     has_joined_ |= std::holds_alternative<wire::Join>(arrival.message);
     if (answer.hangs_up) channel.close();
     if (!answer.message) return;
+    if (answer.segment) return channel.send(*answer.message, *answer.segment);
     if (answer.payload == 0) return channel.send(*answer.message);
     const auto zeros = std::make_shared<std::vector<float>>(answer.payload);
     channel.send(*answer.message, *zeros, [zeros](Status) {});
@@ -107,7 +109,7 @@ class Worker : public ::testing::Test {
   }
   ScriptedServer& serve(const std::string& address, ScriptedServer::Script script) {
     return *servers_.emplace_back(
-        std::make_unique<ScriptedServer>(network_, address, token_, std::move(script)));
+        std::make_unique<ScriptedServer>(*network_, address, token_, std::move(script)));
   }
   LinkOptions options(std::vector<std::string> addresses) const {
     LinkOptions o;
@@ -119,13 +121,13 @@ class Worker : public ::testing::Test {
   }
   Result<std::unique_ptr<WorkerClient>> join(const LinkOptions& o) {
     return WorkerClient::join(
-        o, [this](auto& loop, const auto& address) { return network_.connect(loop, address); }, layout_,
+        o, [this](auto& loop, const auto& address) { return network_->connect(loop, address); }, layout_,
         std::vector<float>(layout_.size()));
   }
 
   const FlatLayout layout_{{{"a", {64}}}};
   const cluster::Token token_ = cluster::Token::generate();
-  transport::loopback::Network network_{false};
+  std::optional<transport::loopback::Network> network_{std::in_place, false};
   std::vector<std::unique_ptr<ScriptedServer>> servers_;
 };
 
@@ -263,6 +265,27 @@ TEST_F(Worker, WeightsOfTheWrongSizeEndTheJobForThisWorker) {
               StartsWith("lost the server at 0: an unexpected payload of 252 bytes"));
 }
 
+// The worker reads such weights in the server's memory, which it may not write.
+TEST_F(Worker, WeightsInAPayloadAndInASegmentEndTheJobForThisWorker) {
+  network_.emplace(true);
+  auto whole = joined(0, layout_.size());
+  whole.in_place = true;
+  const auto segment =
+      transport::Segment::create(layout_.size() * sizeof(float), transport::Segment::PeerMay::kRead);
+  serve("0", [&](const wire::Message& message) -> ScriptedServer::Answer {
+    if (std::holds_alternative<wire::Join>(message)) return {whole, 0, false, &segment};
+    if (const auto* pull = std::get_if<wire::Pull>(&message))
+      return {wire::Weights{pull->request, {}, {}}, 64};
+    return {};
+  });
+  const auto client = join(options({"0"}));
+  ASSERT_TRUE(client) << client.status().message();
+  const auto update = (*client)->pull();
+  ASSERT_FALSE(update);
+  EXPECT_THAT(update.status().message(),
+              StartsWith("lost the server at 0: an unexpected payload of 256 bytes"));
+}
+
 TEST_F(Worker, LearnsVersionsFromTheAnswers) {
   const auto whole = joined(0, layout_.size());
   serve("0", [&](const wire::Message& message) -> ScriptedServer::Answer {
@@ -293,7 +316,7 @@ TEST_F(Worker, SendsHeartbeatsToTheFirstServerWhileItWaitsForTheSecond) {
       [&](transport::EventLoop& loop,
           const std::string& address) -> Result<std::unique_ptr<transport::Connection>> {
         if (address == "1" && leader.arrivals() < 4) return Status::unavailable("still starting");
-        return network_.connect(loop, address);
+        return network_->connect(loop, address);
       },
       layout_, std::vector<float>(layout_.size()));
   EXPECT_TRUE(client) << client.status().message();

@@ -1,5 +1,7 @@
 #include "capstan/client/weights_arena.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 #include <sys/mman.h>
 
@@ -32,12 +34,18 @@ WeightsArena::~WeightsArena() {
   if (reserved_bytes_ > 0) ::munmap(base_, reserved_bytes_);
 }
 
+std::span<float> WeightsArena::receivable(Range range) {
+  const bool is_laid =
+      std::ranges::any_of(laid_, [&](const auto& laid) { return laid.first.begin == range.begin; });
+  return is_laid ? std::span<float>() : std::span(base_ + range.begin, range.size());
+}
+
 Status WeightsArena::lay(Range range, transport::Segment segment) {
   if (range.size() == 0) return Status::ok();
   if (segment.size() != range.size() * sizeof(float))
     return Status::malformed("a server's segment does not have the size of its shard");
   if (auto bad = segment.move_to(base_ + range.begin); !bad.is_ok()) return bad;
-  laid_.push_back(std::move(segment));
+  laid_.emplace_back(range, std::move(segment));
   return Status::ok();
 }
 

@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "capstan/layout.h"
@@ -19,8 +20,8 @@ class WeightsArena {
   ~WeightsArena();
 
   std::span<const float> floats() const { return {base_, elements_}; }
-  // The destination of a server's weights; not for ranges with a mapped segment.
-  std::span<float> receivable(Range range) { return {base_ + range.begin, range.size()}; }
+  // The destination of a server's weights; empty if its segment is mapped there, which may not be written.
+  std::span<float> receivable(Range range);
   Status lay(Range range, transport::Segment segment);
   const transport::Segment* segment() const { return own_ ? &own_ : nullptr; }
 
@@ -31,7 +32,7 @@ class WeightsArena {
   float* base_ = nullptr;
   std::size_t reserved_bytes_ = 0;  // of this object's mapping; 0 with an own segment
   transport::Segment own_;
-  std::vector<transport::Segment> laid_;
+  std::vector<std::pair<Range, transport::Segment>> laid_;
 };
 
 }  // namespace capstan::client

@@ -203,10 +203,11 @@ transport::Placement WorkerClient::on_payload(std::size_t server, const wire::Me
     return transport::Placement::receive(std::as_writable_bytes(std::span(buffers_)));
   }
   const auto* weights = std::get_if<wire::Weights>(&message);
-  if (!weights || !weights_ || bytes != range(server).size() * sizeof(float))
-    return transport::Placement::refuse();
+  if (!weights || !weights_) return transport::Placement::refuse();
+  const auto destination = std::as_writable_bytes(weights_->receivable(range(server)));
+  if (bytes != destination.size()) return transport::Placement::refuse();
   if (!request_.expects(server, weights->request)) return transport::Placement::discard();
-  return transport::Placement::receive(std::as_writable_bytes(weights_->receivable(range(server))));
+  return transport::Placement::receive(destination);
 }
 
 void WorkerClient::on_message(std::size_t server, const wire::Message& message) {
