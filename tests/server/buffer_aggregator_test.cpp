@@ -53,6 +53,17 @@ TEST_F(Aggregator, ComputesTheMeanWhenAllHaveSent) {
   EXPECT_EQ(aggregator_.newest(), flat(3));
 }
 
+// A worker claims a layout when it joins; there need not be memory for it.
+TEST(HugeBuffers, NeedNoMemoryBeforeTheyHaveArrived) {
+  BufferAggregator aggregator;
+  aggregator.set_layout(FlatLayout({{"a", {std::int64_t{1} << 50}}}));
+  aggregator.joined({0});
+  bool done = false;
+  aggregator.request([&](const std::vector<float>& mean) { done = mean.empty(); }, TimePoint::max());
+  aggregator.worker_ended({0}, true);
+  EXPECT_TRUE(done);
+}
+
 TEST_F(Aggregator, SumsInMoreThanSinglePrecision) {
   for (std::uint32_t w = 0; w < 4; ++w) aggregator_.joined({w});
   request();

@@ -1,7 +1,12 @@
 // A worker that violates the protocol is lost; nothing else is affected.
 
+#include <fstream>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include "server/raw_worker.h"
 
@@ -12,6 +17,18 @@ using server::Server;
 using testing::LoopbackCluster;
 using testing::RawPeer;
 using namespace testing::play;
+
+// Allows this process another gigabyte of address space; returns the earlier limit.
+rlimit limit_memory() {
+  std::uint64_t pages = 0;
+  std::ifstream("/proc/self/statm") >> pages;
+  rlimit before{};
+  ::getrlimit(RLIMIT_AS, &before);
+  auto limited = before;
+  limited.rlim_cur = pages * static_cast<std::uint64_t>(::getpagesize()) + (std::uint64_t{1} << 30);
+  ::setrlimit(RLIMIT_AS, &limited);
+  return before;
+}
 
 // One of two workers misbehaves; the other finishes alone.
 class Misbehaviour : public ::testing::Test {
@@ -100,6 +117,30 @@ TEST(InitialWeights, AWorkerThatWasNotAskedIsLost) {
   EXPECT_EQ(cluster.outcome(), Server::Outcome::kFinished);
   EXPECT_EQ(cluster.weights(), initial_weights(small_layout()));
 }
+
+// Sanitizers end the process when an allocation fails.
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+TEST(Memory, APayloadThatDoesNotFitIsRefused) {
+  constexpr std::size_t kBytes = std::size_t{1} << 35;
+  void* const reserved =
+      ::mmap(nullptr, kBytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  ASSERT_NE(reserved, MAP_FAILED);
+  {
+    LoopbackCluster cluster(false, patient(2));
+    RawPeer peer(cluster.network(), "0");
+    auto join = worker_join(1);
+    join.buffers = wire::to_wire(FlatLayout({{"mean", {kBytes / sizeof(float)}}}));
+    ASSERT_TRUE(peer.join(cluster.token(), join));
+    const auto before = limit_memory();
+    peer.send_from(wire::Buffers{}, {static_cast<const std::byte*>(reserved), kBytes});
+    EXPECT_EQ(peer.wait_closed(), "not enough memory for Buffers with 34359738368 bytes");
+    ::setrlimit(RLIMIT_AS, &before);
+    RawPeer observer(cluster.network(), "0");
+    EXPECT_TRUE(observer.join(cluster.token(), {wire::Role::kObserver, {}, {1}, {}})) << "the job continues";
+  }
+  ::munmap(reserved, kBytes);
+}
+#endif
 
 // What a worker sends after its Leave must not admit it again, nor end the server.
 TEST(Leaving, AWorkerSendsNothingAfterLeaving) {

@@ -34,6 +34,10 @@ class RawPeer final : private transport::Handler {
     const auto kept = std::make_shared<const std::vector<float>>(std::move(payload));
     connection_->send(frame(wire::encode(message)), std::as_bytes(std::span(*kept)), [kept](Status) {});
   }
+  // From memory of the caller, which outlives this object.
+  void send_from(const wire::Message& message, transport::Bytes payload) {
+    connection_->send(frame(wire::encode(message)), payload, [](Status) {});
+  }
   void send(const wire::Message& message, const transport::Segment& segment) {
     connection_->send(frame(wire::encode(message)), segment);
   }

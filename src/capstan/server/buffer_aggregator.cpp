@@ -78,14 +78,16 @@ void BufferAggregator::settle(TimePoint now) {
 }
 
 std::vector<float> BufferAggregator::mean(const Waiter& waiter) const {
-  std::vector<double> sum(layout_.size());
-  double count = 0;
+  std::vector<const Row*> rows;
   for (const auto& [worker, row] : workers_) {
-    if (row.values.empty() || (!waiter.needs.empty() && !waiter.needs.contains(worker))) continue;
-    for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += row.values[i];
-    ++count;
+    if (!row.values.empty() && (waiter.needs.empty() || waiter.needs.contains(worker))) rows.push_back(&row);
   }
-  if (count == 0) return newest_;
+  if (rows.empty()) return newest_;  // first: the layout alone is a worker's claim, and may be huge
+  std::vector<double> sum(layout_.size());
+  for (const auto* row : rows) {
+    for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += row->values[i];
+  }
+  const auto count = static_cast<double>(rows.size());
   std::vector<float> result(sum.size());
   std::ranges::transform(sum, result.begin(), [&](double s) { return static_cast<float>(s / count); });
   return result;

@@ -78,8 +78,8 @@ transport::Placement Leader::place(const wire::Member& member, const wire::Messa
   if (!std::holds_alternative<wire::Buffers>(message) || member.role != wire::Role::kWorker ||
       bytes != size * sizeof(float))
     return Placement::refuse();
-  auto& values = arriving_[{member.index}].emplace_back(size);
-  return Placement::receive(std::as_writable_bytes(std::span(values)));
+  const auto& values = arriving_[{member.index}].emplace_back(std::make_unique_for_overwrite<float[]>(size));
+  return Placement::receive(std::as_writable_bytes(std::span(values.get(), size)));
 }
 
 Status Leader::take(const wire::Member& member, const wire::Message& message) {
@@ -103,9 +103,9 @@ bool Leader::take_from_worker(WorkerId worker, const wire::Message& message) {
   if (std::holds_alternative<wire::Buffers>(message)) {
     auto& arrived = arriving_[worker];
     if (arrived.empty()) return true;  // a job without buffers
-    auto values = std::move(arrived.front());
+    const auto values = std::move(arrived.front());
     arrived.pop_front();
-    buffers_.receive(worker, std::move(values));
+    buffers_.receive(worker, {values.get(), values.get() + buffers_.layout().size()});
   } else if (const auto* progress = std::get_if<wire::Progress>(&message)) {
     coordinator_.progressed(worker, *progress);
   } else if (const auto* pull = std::get_if<wire::Pull>(&message)) {

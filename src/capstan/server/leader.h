@@ -2,6 +2,7 @@
 
 #include <deque>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <vector>
@@ -81,13 +82,14 @@ class Leader final : public Role {
   const LeaderOptions options_;
   Coordinator coordinator_;
   BufferAggregator buffers_;
-  std::optional<CheckpointCoordinator> checkpoints_;             // if the run writes any
-  std::optional<wire::DataSource> data_;                         // the same for all workers
-  std::map<WorkerId, std::deque<std::vector<float>>> arriving_;  // payloads of buffers, by worker
-  std::set<WorkerId> have_buffers_;                              // workers that got their initial buffers
-  bool stopped_ = false;                                         // by request, before the workers finished
-  std::vector<std::uint64_t> push_bytes_;                        // by phase: of one push, over all servers
-  TimePoint start_by_;  // then the job starts without the missing workers
+  std::optional<CheckpointCoordinator> checkpoints_;  // if the run writes any
+  std::optional<wire::DataSource> data_;              // the same for all workers
+  // Payloads of buffers, by worker. Not initialized: memory is used as bytes arrive, not as announced.
+  std::map<WorkerId, std::deque<std::unique_ptr<float[]>>> arriving_;
+  std::set<WorkerId> have_buffers_;        // workers that got their initial buffers
+  bool stopped_ = false;                   // by request, before the workers finished
+  std::vector<std::uint64_t> push_bytes_;  // by phase: of one push, over all servers
+  TimePoint start_by_;                     // then the job starts without the missing workers
   TimePoint started_at_;
 };
 

@@ -1,5 +1,7 @@
 #include "capstan/server/server.h"
 
+#include <new>
+
 #include <fmt/format.h>
 #include <spdlog/logger.h>
 
@@ -78,7 +80,14 @@ void Server::on_join(Peer& peer, const wire::Join& join) {
 }
 
 transport::Placement Server::on_payload(Peer& peer, const wire::Message& message, std::size_t bytes) {
-  const auto placement = place(*peer.member(), message, bytes);
+  const auto placement = [&]() -> Result<transport::Placement> {
+    try {
+      return place(*peer.member(), message, bytes);
+    } catch (const std::bad_alloc&) {
+      return Status::refused(
+          fmt::format("not enough memory for {} with {} bytes", wire::name_of(message), bytes));
+    }
+  }();
   if (placement) return *placement;
   refuse(peer, placement.status());
   return transport::Placement::refuse();
