@@ -3,9 +3,16 @@
 #include <fmt/format.h>
 #include <spdlog/logger.h>
 
+#include "capstan/base/text.h"
 #include "capstan/user_error.h"
 
 namespace capstan::server {
+namespace {
+
+// Of a job; larger numbers would only cost memory.
+constexpr std::uint32_t kMostServers = 1 << 12, kMostWorkers = 1 << 16;
+
+}  // namespace
 
 Follower::Follower(const RoleContext& context, const FollowerOptions& options)
     : context_(context),
@@ -111,18 +118,37 @@ transport::Placement Follower::on_payload(cluster::Link&, const wire::Message&, 
 }
 
 void Follower::on_joined(cluster::Link& link, std::optional<transport::Segment>, bool) {
+  if (const auto bad = take_terms(link.joined()); !bad.is_ok()) {
+    link.close();
+    return on_lost(link, bad.within("cannot start with its terms"));
+  }
+  const auto& terms = context_.shard.terms();
+  context_.loop.allow_spinning(terms.workers + terms.servers);
+  if (terms.checkpoint.empty()) return context_.lifecycle.enter(Phase::kAwaitingModel);
   try {
-    const auto announced = announce(link.joined());
-    if (!announced.is_ok()) throw UserError(announced.message());
-    context_.shard.set_terms(terms_of(link.joined()));
-    const auto& terms = context_.shard.terms();
-    context_.loop.allow_spinning(terms.workers + terms.servers);
-    if (terms.checkpoint.empty()) return context_.lifecycle.enter(Phase::kAwaitingModel);
     load_checkpoint();
   } catch (const UserError& error) {
-    context_.log->error(fmt::format("cannot start with the leader's terms: {}", error.what()));
+    context_.log->error(fmt::format("cannot load the checkpoint: {}", error.what()));
     context_.lifecycle.end(Outcome::kCheckpointUnreadable);
   }
+}
+
+Status Follower::take_terms(const wire::Joined& joined) {
+  if (joined.member.role != wire::Role::kServer || joined.member.index == 0 ||
+      joined.member.index >= joined.servers)
+    return Status::malformed(fmt::format("this server became {} of a job with {}", describe(joined.member),
+                                         counted(joined.servers, "server")));
+  if (joined.servers > kMostServers || joined.workers == 0 || joined.workers > kMostWorkers)
+    return Status::malformed(
+        fmt::format("a job with {} servers and {} workers; at most {} and {} are possible", joined.servers,
+                    joined.workers, kMostServers, kMostWorkers));
+  if (auto bad = announce(joined); !bad.is_ok()) return bad;
+  try {
+    context_.shard.set_terms(terms_of(joined));
+  } catch (const UserError& error) {
+    return Status::malformed(error.what());
+  }
+  return Status::ok();
 }
 
 // Empty before the first worker has joined the leader.

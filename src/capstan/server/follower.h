@@ -44,6 +44,8 @@ class Follower final : public Role, private cluster::Link::Events {
   void on_lost(cluster::Link& link, Status why) override;
 
   Status execute(const wire::Message& message);
+  // The leader's first Joined. Fails for a place or for terms that do not exist.
+  Status take_terms(const wire::Joined& joined);
   // The leader's Joined, which it repeats when it knows the job's model.
   Status announce(const wire::Joined& joined);
   Status check_model(const Model& model) const;
