@@ -118,6 +118,27 @@ TEST(InitialWeights, AWorkerThatWasNotAskedIsLost) {
   EXPECT_EQ(cluster.weights(), initial_weights(small_layout()));
 }
 
+// It gets an answer to the first one, and to the newest of those that it sent before it read the answer.
+TEST(Observers, PullsInALoopAreAnsweredOnceTheLastAnswerIsSent) {
+  LoopbackCluster cluster(false, patient(1));
+  RawPeer worker(cluster.network(), "0"), greedy(cluster.network(), "0"), other(cluster.network(), "0");
+  ASSERT_TRUE(worker.join(cluster.token(), worker_join(0)));
+  begin_job(worker);
+  EXPECT_TRUE(worker.next<wire::Weights>());
+  ASSERT_TRUE(greedy.join(cluster.token(), {wire::Role::kObserver, {}, {1}, {}}));
+  greedy.send(wire::Pull{1, {}});
+  // Messages to this server arrive in the order in which they are sent.
+  ASSERT_TRUE(other.join(cluster.token(), {wire::Role::kObserver, {}, {2}, {}}));
+  for (std::uint64_t request = 2; request <= 100; ++request) greedy.send(wire::Pull{request, {}});
+  other.send(wire::StatusRequest{});
+  EXPECT_TRUE(other.next<wire::StatusReport>());
+  for (const std::uint64_t request : {1u, 100u}) {
+    const auto answer = greedy.next<wire::Weights>();
+    ASSERT_TRUE(answer);
+    EXPECT_EQ(answer->request, request);
+  }
+}
+
 // Sanitizers end the process when an allocation fails.
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 TEST(Memory, APayloadThatDoesNotFitIsRefused) {

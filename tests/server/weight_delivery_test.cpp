@@ -59,9 +59,12 @@ class Delivery : public ::testing::Test, private MemberTable::Events {
     executor_.emplace(time_.loop(), std::make_unique<store::DenseShard>(weights_, optimizer_), 1);
     delivery_.emplace(*executor_, members_, in_place);
   }
-  Client& join(Role role, std::uint32_t index, Incarnation incarnation = kIncarnation) {
-    auto connection = std::move(*network_->connect(time_.loop(), "server"));
+  // On the loop of the server, or on another one.
+  Client& join(Role role, std::uint32_t index, Incarnation incarnation = kIncarnation,
+               transport::EventLoop* loop = nullptr) {
+    auto connection = std::move(*network_->connect(loop ? *loop : time_.loop(), "server"));
     auto& client = *clients_.emplace_back(std::make_unique<Client>(std::move(connection), cluster::Token()));
+    if (loop) settle(*loop);
     time_.settle();
     wire::Join join;
     join.role = role;
@@ -70,6 +73,12 @@ class Delivery : public ::testing::Test, private MemberTable::Events {
     client.channel.send(join);
     time_.settle();
     return client;
+  }
+  // Runs this loop and the server's until nothing more happens.
+  void settle(transport::EventLoop& loop) {
+    do {
+      time_.settle();
+    } while (loop.run_once(TimePoint::min()));
   }
   // Adds one to every weight.
   void update() {
@@ -198,6 +207,44 @@ TEST_F(Delivery, ANewIncarnationDoesNotGetTheAnswerToItsPredecessor) {
     clients_.clear();
     time_.settle();
   }
+}
+
+// At most the answer that is being sent and the newest one are kept.
+TEST_F(Delivery, AnObserverThatDoesNotReadMissesAnswers) {
+  start(false, false);
+  transport::EventLoop elsewhere;  // its events are handled only when the test says so
+  auto& observer = join(Role::kObserver, 0, kIncarnation, &elsewhere);
+  const wire::Member member{Role::kObserver, 0};
+  for (std::uint64_t version : {1u, 2u, 3u, 4u}) {
+    update();
+    to_observer(reply(version));
+    time_.settle();
+  }
+  EXPECT_TRUE(delivery_->is_answering(member));
+  settle(elsewhere);
+  ASSERT_EQ(observer.delivered.size(), 2u);
+  for (const auto& [delivered, version] :
+       {std::pair{&observer.delivered[0], 1u}, std::pair{&observer.delivered[1], 4u}}) {
+    EXPECT_EQ(delivered->version.value, version);
+    EXPECT_THAT(delivered->weights, Each(1.0f + static_cast<float>(version)));
+  }
+  EXPECT_FALSE(delivery_->is_answering(member));
+}
+
+// Several are copied to the same memory before the first is sent.
+TEST_F(Delivery, AnAnswerThatANewerOneReplacesIsNotSent) {
+  start(false, false);
+  auto& observer = join(Role::kObserver, 0);
+  executor_->pin();
+  for (std::uint64_t version : {1u, 2u, 3u}) {
+    update();
+    to_observer(reply(version));
+  }
+  executor_->unpin();
+  time_.settle();
+  ASSERT_EQ(observer.delivered.size(), 1u);
+  EXPECT_EQ(observer.delivered[0].version.value, 3u);
+  EXPECT_THAT(observer.delivered[0].weights, Each(4));
 }
 
 // It requests again when it has reconnected.

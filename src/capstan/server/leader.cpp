@@ -49,6 +49,7 @@ void Leader::lost(const wire::Member& member, Incarnation incarnation, const Sta
     case wire::Role::kWorker:
       return member_ended(member.index, incarnation, true);
     case wire::Role::kObserver:
+      pulls_.erase(member);
       run(coordinator_.member_ended(member, true, context_.loop.now()));
       return check_end();
     case wire::Role::kServer:
@@ -118,7 +119,8 @@ bool Leader::take_from_worker(WorkerId worker, const wire::Message& message) {
 
 bool Leader::take_from_observer(const wire::Member& member, const wire::Message& message) {
   if (const auto* pull = std::get_if<wire::Pull>(&message)) {
-    run(coordinator_.pull(member, *pull, context_.loop.now()));
+    pulls_[member] = *pull;
+    pass_on_pulls();
   } else if (std::holds_alternative<wire::StopRequest>(message)) {
     stop();
   } else if (const auto* g = std::get_if<wire::Gone>(&message); g && g->member.role == wire::Role::kWorker) {
@@ -127,6 +129,18 @@ bool Leader::take_from_observer(const wire::Member& member, const wire::Message&
     return false;
   }
   return true;
+}
+
+// An observer that pulls again before it has read the previous answer gets one answer, to its newest pull.
+// Every answer costs each server a copy of its weights.
+void Leader::pass_on_pulls() {
+  for (auto next = pulls_.begin(); next != pulls_.end();) {
+    const auto pull = next++;
+    if (context_.shard.is_answering(pull->first)) continue;
+    const auto [member, request] = *pull;
+    pulls_.erase(pull);
+    run(coordinator_.pull(member, request, context_.loop.now()));
+  }
 }
 
 bool Leader::take_from_server(ServerId server, const wire::Message& message) {
@@ -209,6 +223,7 @@ void Leader::begin_checkpoint() {
 void Leader::tick() {
   const auto now = context_.loop.now();
   run(coordinator_.tick(now));
+  pass_on_pulls();
   buffers_.tick(now);
   if (now <= start_by_) return;
   for (const auto rank : coordinator_.missing()) member_ended(rank, {}, true);

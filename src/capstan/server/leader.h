@@ -62,6 +62,7 @@ class Leader final : public Role {
   bool take_from_server(ServerId server, const wire::Message& message);
 
   void run(Actions actions);
+  void pass_on_pulls();
   void carry_out(const Order& order);
   void deliver(const wire::DeliverOrder& order);
   void send_initial_buffers(WorkerId worker);
@@ -86,10 +87,11 @@ class Leader final : public Role {
   std::optional<wire::DataSource> data_;              // the same for all workers
   // Payloads of buffers, by worker. Not initialized: memory is used as bytes arrive, not as announced.
   std::map<WorkerId, std::deque<std::unique_ptr<float[]>>> arriving_;
-  std::set<WorkerId> have_buffers_;        // workers that got their initial buffers
-  bool stopped_ = false;                   // by request, before the workers finished
-  std::vector<std::uint64_t> push_bytes_;  // by phase: of one push, over all servers
-  TimePoint start_by_;                     // then the job starts without the missing workers
+  std::map<wire::Member, wire::Pull> pulls_;  // of observers, until their previous answer is sent
+  std::set<WorkerId> have_buffers_;           // workers that got their initial buffers
+  bool stopped_ = false;                      // by request, before the workers finished
+  std::vector<std::uint64_t> push_bytes_;     // by phase: of one push, over all servers
+  TimePoint start_by_;                        // then the job starts without the missing workers
   TimePoint started_at_;
 };
 

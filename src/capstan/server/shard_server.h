@@ -69,6 +69,10 @@ class ShardServer {
 
   PushStaging& staging() { return *staging_; }  // only with a model
   Status execute(const Order& order);
+  // An answer to this observer has been ordered and is not sent yet.
+  bool is_answering(const wire::Member& observer) const {
+    return delivery_ && delivery_->is_answering(observer);
+  }
   // Copies weights and state at this place in the queue of orders.
   void copy_to(const std::shared_ptr<checkpoint::Snapshot>& snapshot, ShardExecutor::Done done);
 

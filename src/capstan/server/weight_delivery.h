@@ -1,6 +1,9 @@
 #pragma once
 
+#include <cstdint>
+#include <map>
 #include <memory>
+#include <optional>
 
 #include "capstan/server/member_table.h"
 #include "capstan/server/shard_executor.h"
@@ -10,8 +13,9 @@ namespace capstan::server {
 
 // Delivers one version of the weights to one member, at its place in the executor's queue: read in place,
 // copied to memory that the worker shares, or sent. A member whose connection has broken meanwhile receives
-// nothing and asks again; nor does another incarnation that has taken its place. Owned by the server's loop;
-// not thread-safe.
+// nothing and asks again; nor does another incarnation that has taken its place. An observer that does not
+// read its answers costs the memory of two: the one that is being sent, and the newest. Owned by the server's
+// loop; not thread-safe.
 class WeightDelivery {
  public:
   // `in_place`: no update happens while a worker computes, so workers read the server's own memory.
@@ -20,6 +24,8 @@ class WeightDelivery {
 
   void to_worker(const Peer& worker, const std::shared_ptr<WorkerArena>& arena, const wire::Weights& reply);
   void to_observer(const Peer& observer, const wire::Weights& reply);
+  // An answer to this observer has been ordered and is not sent yet.
+  bool is_answering(const wire::Member& observer) const;
 
  private:
   struct Recipient {
@@ -27,15 +33,28 @@ class WeightDelivery {
     Incarnation incarnation;
   };
 
+  // The answers to one observer.
+  struct Answers {
+    Recipient to;
+    std::uint64_t ordered = 0, copied = 0;  // how many
+    std::shared_ptr<float[]> next;          // where those that are not being sent are copied
+    std::optional<wire::Weights> ready;     // the newest: it is copied, and waits for the one being sent
+    bool sending = false;
+
+    bool is_idle() const { return copied == ordered && !ready && !sending; }
+  };
+
   Peer* find(const Recipient& to) { return members_.find(to.member, to.incarnation); }
   void read_in_place(const Recipient& to, const std::shared_ptr<WorkerArena>& arena,
                      const wire::Weights& reply);
+  void send_ready(const std::shared_ptr<Answers>& answers);
   // Copies to `copy`, then sends from there.
   void send_copy(const Recipient& to, std::shared_ptr<float[]> copy, const wire::Weights& reply);
 
   ShardExecutor& executor_;
   MemberTable& members_;
   const bool in_place_;
+  std::map<wire::Member, std::shared_ptr<Answers>> answers_;  // to observers
 };
 
 }  // namespace capstan::server
