@@ -49,6 +49,41 @@ TEST(SharedFields, AMemberTakesSharedFieldsAndKeepsItsOwn) {
   EXPECT_EQ(member.threads, 2u);
 }
 
+// The error of a member that adopts this configuration; empty if it does.
+std::string complaint(JobConfig member, const std::string& job) {
+  try {
+    adopt(member, job);
+    return "";
+  } catch (const UserError& error) {
+    return error.what();
+  }
+}
+
+TEST(SharedFields, AServerChoosesNoFileOutsideOfAMembersFolders) {
+  const auto dataset = [](const std::string& name) { return complaint({}, "dataset = '" + name + "'"); };
+  for (const auto* name : {"csv:/etc/passwd:target=y", "text:/etc/passwd", "arrays:/a.npz", "arrays:../a.npz",
+                           "csv:a/../../b.csv:target=y", "csv:a.csv:target=y:test=/b.csv",
+                           "arrays:x.npy:target=/y.npy", "arrays:x.npy:target=y.npy:test=a.npy,/b.npy"})
+    EXPECT_THAT(dataset(name), HasSubstr("give the worker the same --dataset")) << name;
+  for (const auto* name : {"digits", "csv:a.csv:target=y", "arrays:sub/x..npy:target=y.npy", "text:a.txt",
+                           "synthetic:1x8x8:4:100"})
+    EXPECT_EQ(dataset(name), "") << name;
+  EXPECT_THAT(complaint({}, "network = '/tmp/net.pt'"), HasSubstr("its own --network"));
+  EXPECT_THAT(complaint({}, "network = 'a/net'"), HasSubstr("its own --network"));
+  EXPECT_EQ(complaint({}, "network = 'net.pt'"), "");
+}
+
+TEST(SharedFields, AMembersOwnFilesStay) {
+  JobConfig member;
+  member.network = "/here/net.pt";
+  member.dataset = "csv:/here/a.csv:target=y";
+  adopt(member, "network = 'net.pt'\ndataset = 'csv:/here/a.csv:target=y'");
+  EXPECT_EQ(member.network, "/here/net.pt");
+  EXPECT_EQ(member.dataset, "csv:/here/a.csv:target=y");
+  member.given = {"dataset"};
+  EXPECT_THAT(complaint(member, "dataset = 'csv:b.csv:target=y'"), HasSubstr("the job has csv:b.csv"));
+}
+
 TEST(SharedFields, UnsetFieldsDoNotContradict) {
   JobConfig job, member;
   job.epochs = 99;

@@ -92,6 +92,7 @@ TEST_F(WorkTest, SavesATensorUnderEveryOfItsNames) {
   Serving server(job_);
   auto o = options(server.address());
   o.config.network = job_.config.network;
+  o.config.dataset = job_.config.dataset;
   o.save = folder_ / "worker.safetensors";
   (void)work(o, {events_, stop_});
   const checkpoint::SafetensorsReader saved(o.save);

@@ -1,10 +1,12 @@
 #include "capstan/config/shared_fields.h"
 
+#include <algorithm>
 #include <sstream>
 
 #include <fmt/format.h>
 #include <toml++/toml.h>
 
+#include "capstan/base/text.h"
 #include "capstan/config/given.h"
 
 namespace capstan::config {
@@ -15,6 +17,17 @@ constexpr std::string_view kNetwork = "network";
 
 std::string file_name(const std::string& path) {
   return std::filesystem::path(path).filename().string();
+}
+
+// One of the dataset's words is an absolute path, or a path with "..".
+bool leaves_folder(const std::string& dataset) {
+  auto words = dataset;
+  for (auto& c : words) {
+    if (c == ',' || c == '=') c = ':';
+  }
+  return std::ranges::any_of(split(words, ':'), [](const std::filesystem::path& path) {
+    return path.is_absolute() || std::ranges::find(path, "..") != path.end();
+  });
 }
 
 std::string text(const JobConfig& config, bool given_only) {
@@ -72,9 +85,20 @@ std::string contradictions(const std::string& job, const std::string& member) {
 }
 
 void adopt(JobConfig& config, const std::string& job) {
-  const auto own = config.has_module() ? config.network : "";
+  if (const auto differs = contradictions(job, given_text(config)); !differs.empty()) fail(differs);
+  const auto own_module = config.has_module() ? config.network : "", own_dataset = config.dataset;
   take(config, job, "the job");
-  if (file_name(own) == config.network) config.network = own;
+  if (config.network.find('/') != std::string::npos)
+    fail(
+        fmt::format("--network {}: the job names a file in a folder; a worker takes a name only, and the "
+                    "file from its own --network",
+                    config.network));
+  if (file_name(own_module) == config.network) config.network = own_module;
+  if (config.dataset != own_dataset && leaves_folder(config.dataset))
+    fail(
+        fmt::format("--dataset {}: the job names a file outside of this worker's --data-dir; give the worker "
+                    "the same --dataset if it may read this file",
+                    config.dataset));
 }
 
 }  // namespace capstan::config

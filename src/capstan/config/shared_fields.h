@@ -18,7 +18,9 @@ std::string given_text(const JobConfig& config);
 std::string contradictions(const std::string& job, const std::string& member);
 
 // Sets a member's shared fields to the job's values. Fields per process, such as folders and threads, stay.
-// Throws UserError as above.
+// A server must not choose files outside of the member's folders: a module's name has no folder, and files of
+// the dataset have neither an absolute path nor "..", unless the member has the same value itself. Throws
+// UserError for these, for contradictions, and as above.
 void adopt(JobConfig& config, const std::string& job);
 
 }  // namespace capstan::config
