@@ -14,6 +14,7 @@
 #include <torch/csrc/jit/api/module.h>
 
 #include "capstan/checkpoint/safetensors.h"
+#include "capstan/models/buffers.h"
 #include "capstan/training/evaluator.h"
 #include "capstan/training/single.h"
 #include "capstan/user_error.h"
@@ -71,9 +72,10 @@ def forward(self, x):
     return save(net);
   }
   // A linear layer on three numbers.
-  Module linear(const char* code, at::ScalarType type = at::kFloat) const {
+  Module linear(const char* code, at::ScalarType type = at::kFloat, const NamedTensors& buffers = {}) const {
     Module net("Net");
     net.register_parameter("weight", at::ones({1, 3}).to(type).requires_grad_(), false);
+    for (const auto& buffer : buffers) net.register_buffer(buffer.name, buffer.tensor);
     net.define(code);
     return net;
   }
@@ -178,6 +180,60 @@ TEST_F(ScriptedTaskTest, HasTheModulesBuffers) {
   task->train(false);
   task->loss(0, batch);
   EXPECT_EQ(task->buffers()[2].tensor.item<std::int64_t>(), 1) << "evaluation does not change them";
+}
+
+// The reference is the rule of the module's code: mean = 0.9 mean + 0.1 batch. backward() needs the mean of
+// before.
+TEST_F(ScriptedTaskTest, KeepsBuffersThatForwardAssigns) {
+  const auto net = linear(R"(
+def forward(self, x):
+    y = torch.linear(x, self.weight * self.mean)
+    self.mean = 0.9 * self.mean + 0.1 * x.mean(0)
+    return y
+)",
+                          at::kFloat, {{"mean", at::ones(3)}});
+  const auto task = make_scripted_task({save(net)}, numbers());
+  constexpr std::uint32_t kSome[] = {0, 1, 2, 5};
+  const auto batch = task->batch(Split::kTrain, {0, kSome});
+  const auto rows = batch.input.clone();
+  const auto weight = task->parameters()[0].tensor;
+  auto mean = task->buffers()[0].tensor.clone();
+  for (const bool on : {true, true, false}) {
+    task->train(on);
+    weight.mutable_grad() = at::Tensor();
+    task->loss(0, batch).backward();
+    const auto error = (rows * mean).sum(1, true) - batch.target;  // the weight is 1
+    EXPECT_TRUE(at::allclose(weight.grad(), (2 * error * rows * mean).mean(0, true), 1e-4, 1e-4));
+    mean = 0.9 * mean + 0.1 * rows.mean(0);
+    batch.input.fill_(7);  // the memory of a batch is used again
+    EXPECT_TRUE(at::allclose(task->buffers()[0].tensor, mean, 1e-5, 1e-6));
+    batch.input.copy_(rows);
+  }
+  const auto stored = models::copy_buffers_out(task->buffers());
+  EXPECT_THAT(std::vector(stored.begin(), stored.begin() + 3), Pointwise(FloatNear(1e-5f), values_of(mean)));
+  task->buffers()[0].tensor.fill_(0);  // as a checkpoint that is loaded
+  EXPECT_EQ(evaluate(*task)->samples, 4u);
+  EXPECT_LT(task->buffers()[0].tensor.max().item<float>(), 1)
+      << "the module continues from the loaded values";
+}
+
+TEST_F(ScriptedTaskTest, AssignmentsThatChangeATensorAreOneLine) {
+  const auto assign = [&](const std::string& line) {
+    return "def forward(self, x):\n    y = torch.linear(x, self.weight)\n    " + line + "\n    return y\n";
+  };
+  const auto rejected = [&](const std::string& line, const std::string& says) {
+    const auto shared = at::zeros({1, 1});
+    const auto net = linear(assign(line).c_str(), at::kFloat,
+                            {{"last", at::zeros({1, 1})}, {"one", shared}, {"two", shared}});
+    expect_rejected({save(net)}, numbers(), says);
+  };
+  rejected(
+      "self.last = y.detach()",
+      "net.pt: last: assigns 2x1 of Float to a buffer that is 1x1 of Float; shape and type must not change");
+  rejected("self.last = torch.zeros([1, 1], dtype=4)",
+           "assigns 1x1 of Long to a buffer that is 1x1 of Float");
+  rejected("self.one = self.one + 1", "one: assigns to one of two names of a buffer, the other is two");
+  rejected("self.weight = self.weight + 1", "weight: assigns to a parameter");
 }
 
 TEST_F(ScriptedTaskTest, ParametersWithoutGradientsAreBuffersAndSharedOnesCountOnce) {

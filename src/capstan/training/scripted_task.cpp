@@ -13,6 +13,7 @@
 #include "capstan/data/zip_file.h"
 #include "capstan/layout.h"
 #include "capstan/training/aliases.h"
+#include "capstan/training/assigned_buffers.h"
 #include "capstan/training/objective.h"
 #include "capstan/training/state_dict.h"
 #include "capstan/training/task_errors.h"
@@ -74,6 +75,7 @@ class ScriptedTask final : public DatasetTask {
       objective_.emplace(options.loss, shape());
     }
     list_tensors();
+    assigned_.emplace(module_, name_, parameters_, buffers_);
     if (!options.weights.empty()) load_state_dict(parameters_, buffers_, options.weights);
     module_.train(true);
     try_once(options.batch);
@@ -195,19 +197,22 @@ class ScriptedTask final : public DatasetTask {
                                   shape_text(value.sizes().vec())));
   }
 
-  at::Tensor tensor_of(const c10::IValue& value, const char* method) const {
+  // The value that a method of the module has returned.
+  at::Tensor returned(const c10::IValue& value, const char* method) {
+    assigned_->adopt();
     if (value.isTensor()) return value.toTensor();
     throw UserError(fmt::format("{}: {} returns {}, not a tensor", name_, method, value.tagKind()));
   }
-  at::Tensor forward(const at::Tensor& input) { return tensor_of(module_.forward({input}), "forward"); }
+  at::Tensor forward(const at::Tensor& input) { return returned(module_.forward({input}), "forward"); }
   at::Tensor own_loss(const Batch& batch) {
-    return tensor_of(module_.get_method("loss")({batch.input, batch.target}), "loss");
+    return returned(module_.get_method("loss")({batch.input, batch.target}), "loss");
   }
 
   const std::string name_;
   torch::jit::Module module_;
   std::optional<Objective> objective_;  // none: the module's own loss
   NamedTensors parameters_, buffers_;
+  std::optional<AssignedBuffers> assigned_;
 };
 
 }  // namespace
