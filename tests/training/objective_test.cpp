@@ -8,6 +8,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "capstan/data/memory_source.h"
 #include "capstan/user_error.h"
 
 namespace capstan::training {
@@ -45,6 +46,36 @@ TEST(Objective, BinaryCrossEntropyOfLogits) {
   EXPECT_NEAR(objective.loss(output, target).item<double>(), expected, 1e-6);
   EXPECT_THAT(values(objective, output, target),
               ::testing::Pointwise(::testing::DoubleNear(1e-6), {2.0 / 3, expected}));
+}
+
+data::MemorySource with_targets(std::vector<float> targets) {
+  data::Split split;
+  split.shape = kNumbers;
+  split.values.resize(targets.size() / 2 * 3);
+  split.targets = std::move(targets);
+  return data::MemorySource(std::move(split));
+}
+
+// -(t log p + (1 - t) log(1 - p)) for the target t and the probability p of the logit.
+TEST(Objective, BinaryCrossEntropyTakesProbabilitiesAsTargets) {
+  const Objective objective("bce", kNumbers);
+  const auto output = at::zeros({1, 2}), target = at::tensor({0.25f, 0.75f}).view({1, 2});
+  EXPECT_THAT(values(objective, output, target),
+              ::testing::Pointwise(::testing::DoubleNear(1e-6), {0.5, std::log(2)}));
+  EXPECT_NO_THROW(objective.check_targets(with_targets({0, 1, 0.25f, 0.75f}), "training"));
+}
+
+TEST(Objective, BinaryCrossEntropyOfOtherNumbersIsRejectedWithTheFirst) {
+  const Objective objective("bce", kNumbers);
+  const auto rejected = [&](std::vector<float> targets, const std::string& part, const std::string& says) {
+    EXPECT_THAT([&] { objective.check_targets(with_targets(std::move(targets)), part); },
+                ThrowsMessage<UserError>(HasSubstr(says)));
+  };
+  rejected({0, 1, 1, 2, 3, 0}, "training",
+           "the target of sample 1 of the training part has 2; its numbers must");
+  rejected({0, -0.5f}, "test", "sample 0 of the test part has -0.5");
+  rejected({0, 0, 0, 0, NAN, 1}, "test", "sample 2 of the test part has nan");
+  EXPECT_NO_THROW(Objective("mse", kNumbers).check_targets(with_targets({1, 2}), "training"));
 }
 
 // Errors 1, -2, 0 and 0.5.

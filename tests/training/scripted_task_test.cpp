@@ -401,6 +401,14 @@ TEST_F(ScriptedTaskTest, AnUnknownOperatorIsNamed) {
                   "needs the operator aten::no_such_operator");
 }
 
+TEST_F(ScriptedTaskTest, TargetsThatTheLossIsNotDefinedForAreOneLine) {
+  const auto file = save(linear("def forward(self, x):\n    return torch.linear(x, self.weight)\n"));
+  expect_rejected({file, "bce"}, numbers(), "--loss bce: the target of sample 1 of the training part has 2");
+  auto test_only = numbers();
+  test_only.train.reset();
+  expect_rejected({file, "bce"}, std::move(test_only), "of the test part has");
+}
+
 TEST_F(ScriptedTaskTest, WrongModulesAreOneLine) {
   constexpr const char* kForward = "def forward(self, x):\n    return torch.linear(x, self.weight)\n";
   expect_rejected({save(linear(kForward, at::kDouble))}, numbers(), "parameter weight is Double");

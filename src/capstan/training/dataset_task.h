@@ -19,10 +19,9 @@ class DatasetTask : public Task {
   explicit DatasetTask(data::Dataset dataset);
 
   const data::SampleShape& shape() const { return dataset_.test->shape(); }
-
- private:
   const data::SampleSource& source(Split split) const;
 
+ private:
   const data::Dataset dataset_;
 };
 

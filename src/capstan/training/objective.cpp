@@ -60,6 +60,21 @@ MetricSum sum_of(const at::Tensor& mean, double count) {
 Objective::Objective(std::string_view name, const data::SampleShape& shape)
     : shape_(shape), kind_(parse(name, shape)) {}
 
+// As probabilities: PyTorch computes a negative loss for others.
+void Objective::check_targets(const data::SampleSource& source, std::string_view part) const {
+  if (kind_ != Kind::kBinaryCrossEntropy || shape_.has_classes()) return;
+  std::vector<float> target(shape_.target_elements());
+  for (std::size_t sample = 0; sample < source.count(); ++sample) {
+    source.write_target(sample, target.data());
+    const auto bad = std::ranges::find_if_not(target, [](float v) { return v >= 0 && v <= 1; });
+    if (bad != target.end())
+      throw UserError(
+          fmt::format("--loss bce: the target of sample {} of the {} part has {}; its numbers must be from 0 "
+                      "to 1: for others use mse, l1 or smooth-l1",
+                      sample, part, *bad));
+  }
+}
+
 void Objective::check_output(const at::Tensor& output, std::int64_t samples, const std::string& model) const {
   const auto fail = [&](const std::string& needed) {
     throw UserError(fmt::format("{} returns a tensor of {} for {} samples; --loss {} needs {}", model,

@@ -21,6 +21,8 @@ class Objective {
   Objective(std::string_view name, const data::SampleShape& shape);
 
   Kind kind() const { return kind_; }
+  // Throws UserError for the first target that the loss is not defined for; `part` is "training" or "test".
+  void check_targets(const data::SampleSource& source, std::string_view part) const;
   // Throws UserError if outputs of this shape do not fit the target; `model` is its name in the message.
   void check_output(const at::Tensor& output, std::int64_t samples, const std::string& model) const;
 

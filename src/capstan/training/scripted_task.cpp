@@ -73,6 +73,8 @@ class ScriptedTask final : public DatasetTask {
             fmt::format("--loss module: {} has no method loss; export loss(self, input, target)", name_));
     } else {
       objective_.emplace(options.loss, shape());
+      if (split(Split::kTrain).samples > 0) objective_->check_targets(source(Split::kTrain), "training");
+      objective_->check_targets(source(Split::kTest), "test");
     }
     list_tensors();
     assigned_.emplace(module_, name_, parameters_, buffers_);
