@@ -54,6 +54,33 @@ class Tied(nn.Module):
         return self.last(self.decoder(hidden)).sum(1, keepdim=True)
 
 
+class Raising(nn.Module):
+    """Fails in training as the first number of its input says."""
+
+    def __init__(self):
+        super().__init__()
+        self.out = nn.Linear(3, 1)
+
+    def check(self, x: int):
+        assert x != 5, "not five"
+
+    def forward(self, x):
+        if self.training:
+            kind = int(x[0, 0])
+            if kind == 1:
+                raise ValueError("my own problem")
+            if kind == 2:
+                raise ValueError("first line\n  second line\n")
+            if kind == 3:
+                raise RuntimeError("RuntimeError: of mine")
+            if kind == 4:
+                raise NotImplementedError(" ".join(["long"] * 200))
+            self.check(kind)
+            if kind == 6:
+                return self.out(x[:, :2])
+        return self.out(x)
+
+
 def state_of(module):
     return {name: tensor.flatten().tolist() for name, tensor in module.state_dict().items()}
 
@@ -81,6 +108,8 @@ torch.jit.trace(Small().eval(), torch.zeros(2, 1, 28, 28)).save(FOLDER / "traced
 tied = Tied()
 torch.jit.script(tied).save(FOLDER / "tied.pt")
 (FOLDER / "tied.json").write_text(json.dumps(train_tied(tied)) + "\n")
+torch.jit.script(Raising()).save(FOLDER / "raising.pt")
+
 
 def rewrite(source, target, old=b"", new=b""):
     """Copies a module without its debug information, which has paths, and replaces text in its code."""

@@ -17,6 +17,7 @@
 #include "capstan/models/buffers.h"
 #include "capstan/training/evaluator.h"
 #include "capstan/training/single.h"
+#include "capstan/training/task_errors.h"
 #include "capstan/user_error.h"
 
 #include "support/temporary_folder.h"
@@ -28,10 +29,14 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::ElementsAre;
+using ::testing::EndsWith;
 using ::testing::FloatNear;
 using ::testing::HasSubstr;
+using ::testing::Lt;
 using ::testing::Not;
 using ::testing::Pointwise;
+using ::testing::SizeIs;
+using ::testing::StartsWith;
 using ::testing::ThrowsMessage;
 using torch::jit::Module;
 
@@ -418,6 +423,36 @@ TEST_F(ScriptedTaskTest, WrongModulesAreOneLine) {
   Module empty("Net");
   empty.define("def forward(self, x):\n    return x\n");
   expect_rejected({save(empty)}, numbers(), "no parameters to train");
+}
+
+TEST_F(ScriptedTaskTest, WhatAModuleRaisesIsShown) {
+  const auto task = make_scripted_task({reference("raising.pt")}, numbers());
+  const auto raised = [&](float kind) -> std::string {
+    constexpr std::uint32_t kSome[] = {0, 1, 2};
+    const auto batch = task->batch(Split::kTrain, {0, kSome});
+    batch.input.fill_(kind);
+    try {
+      (void)task->loss(0, batch);
+    } catch (const std::exception& error) {
+      return reason_of(error);
+    }
+    return "nothing";
+  };
+  EXPECT_EQ(raised(0), "nothing");
+  EXPECT_EQ(raised(1), "my own problem");
+  EXPECT_EQ(raised(2), "first line second line");
+  EXPECT_EQ(raised(3), "RuntimeError: of mine");
+  EXPECT_THAT(raised(4), AllOf(StartsWith("long long long"), EndsWith("..."), SizeIs(Lt(310u))));
+  EXPECT_EQ(raised(5), "AssertionError: not five");
+  EXPECT_EQ(raised(6), "mat1 and mat2 shapes cannot be multiplied (3x2 and 3x1)");
+}
+
+// As PyTorch says it for one row: tests/reference/modules/small.pt has batch norm.
+TEST_F(ScriptedTaskTest, WhatALayerOfPyTorchRaisesIsShown) {
+  expect_rejected(
+      {reference("small.pt"), "auto", {}, 1}, images("digits"),
+      "small.pt cannot train on one sample: Expected more than 1 value per channel when training, got "
+      "input size [1, 16]");
 }
 
 TEST_F(ScriptedTaskTest, DataThatItDoesNotTakeIsOneLineWithTheShape) {

@@ -6,13 +6,47 @@
 
 #include <c10/util/Exception.h>
 #include <fmt/format.h>
+#include <torch/csrc/jit/runtime/jit_exception.h>
 
 #include "capstan/base/failure.h"
+#include "capstan/base/text.h"
 #include "capstan/layout.h"
 #include "capstan/user_error.h"
 
 namespace capstan::training {
 namespace {
+
+constexpr std::size_t kLongest = 300;  // bytes of a message that a module has raised
+
+std::string on_one_line(const std::string& text) {
+  std::istringstream words(text);
+  std::string out;
+  for (std::string word; words >> word;) out += (out.empty() ? "" : " ") + word;
+  return shortened(out, kLongest);
+}
+
+std::size_t after_line_start(const std::string& text, const std::string& type) {
+  const auto at = text.find("\n" + type + ": ");
+  return at == std::string::npos ? at : at + type.size() + 3;
+}
+
+// TorchScript's interpreter puts the trace of the module's code first, and the reason last: "RuntimeError:
+// …", or the Python class that the module has raised, such as "builtins.ValueError: …". The lines of a trace
+// are indented. A message may itself be the text of an inner interpreter. Empty for texts of others.
+std::string raised_message(const std::exception& error, std::string text) {
+  const std::string kError = "RuntimeError";
+  constexpr std::string_view kTrace = "The following operation failed in the TorchScript interpreter.";
+  const auto* const raised = dynamic_cast<const torch::jit::JITException*>(&error);
+  const auto type = raised ? raised->getPythonClassName().value_or(kError) : kError;
+  if (!text.starts_with(kTrace)) return {};
+  while (text.starts_with(kTrace)) {
+    auto begin = after_line_start(text, type);
+    if (begin == std::string::npos) begin = after_line_start(text, kError);
+    if (begin == std::string::npos) return {};
+    text.erase(0, begin);
+  }
+  return on_one_line(text);
+}
 
 [[noreturn]] void fail(const std::string& call, const std::string& reason) {
   throw UserError(fmt::format("{} of the task failed: {}", call, reason));
@@ -25,15 +59,9 @@ std::string text_of(const std::exception& error) {
   return of_torch ? of_torch->what_without_backtrace() : error.what();
 }
 
-// TorchScript's interpreter puts the trace of the module's code first, and the reason last: "RuntimeError:
-// …".
 std::string reason_of(const std::exception& error) {
-  constexpr std::string_view kReason = "RuntimeError: ";
   const auto text = text_of(error);
-  if (const auto at = text.rfind(kReason); at != std::string::npos) {
-    const auto begin = at + kReason.size();
-    return text.substr(begin, text.find('\n', begin) - begin);
-  }
+  if (const auto message = raised_message(error, text); !message.empty()) return message;
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);)
     if (line.find_first_not_of(" \t") != std::string::npos) return line;

@@ -7,8 +7,8 @@
 
 namespace capstan::training {
 
-// The reason of an exception: the last line of a TorchScript trace, otherwise the first line of its text,
-// without libtorch's stack traces.
+// The reason of an exception in one line: the message that a TorchScript module has raised, without the trace
+// of its code; otherwise the first line of its text, without libtorch's stack traces.
 std::string reason_of(const std::exception& error);
 // All of its text, without C++ stack traces.
 std::string text_of(const std::exception& error);
