@@ -76,11 +76,13 @@ def forward(self, x):
 )");
     return save(net);
   }
-  // A linear layer on three numbers.
+  // A linear layer on three numbers, with attributes that the code may use.
   Module linear(const char* code, at::ScalarType type = at::kFloat, const NamedTensors& buffers = {}) const {
     Module net("Net");
     net.register_parameter("weight", at::ones({1, 3}).to(type).requires_grad_(), false);
     for (const auto& buffer : buffers) net.register_buffer(buffer.name, buffer.tensor);
+    net.register_attribute("number", c10::IntType::get(), std::int64_t{0});
+    net.register_attribute("numbers", c10::ListType::ofInts(), std::vector<std::int64_t>{});
     net.define(code);
     return net;
   }
@@ -239,6 +241,29 @@ TEST_F(ScriptedTaskTest, AssignmentsThatChangeATensorAreOneLine) {
            "assigns 1x1 of Long to a buffer that is 1x1 of Float");
   rejected("self.one = self.one + 1", "one: assigns to one of two names of a buffer, the other is two");
   rejected("self.weight = self.weight + 1", "weight: assigns to a parameter");
+}
+
+// Every kind of state counts the calls of the module, and the output is their sum.
+TEST_F(ScriptedTaskTest, TheTrialLeavesNoTrace) {
+  const auto net = linear(R"(
+def forward(self, x):
+    self.assigned = self.assigned + 1
+    self.in_place.add_(1)
+    self.number += 1
+    self.numbers.append(1)
+    calls = self.assigned + self.in_place + self.number + len(self.numbers)
+    return torch.linear(x, self.weight) * 0 + calls
+)",
+                          at::kFloat, {{"assigned", at::zeros(1)}, {"in_place", at::zeros(1)}});
+  for (const std::uint64_t batch_size : {1, 2}) {
+    const auto task = make_scripted_task({save(net), "l1", {}, batch_size}, numbers());
+    for (const auto& buffer : task->buffers()) EXPECT_EQ(buffer.tensor.item<float>(), 0) << buffer.name;
+    constexpr std::uint32_t kFirst[] = {0, 5};  // their targets are 0 and -4
+    for (int call = 1; call <= 2; ++call) {
+      const auto loss = task->loss(0, task->batch(Split::kTrain, {0, kFirst})).item<float>();
+      EXPECT_FLOAT_EQ(loss, 4 * call + 2);
+    }
+  }
 }
 
 TEST_F(ScriptedTaskTest, ParametersWithoutGradientsAreBuffersAndSharedOnesCountOnce) {

@@ -14,6 +14,7 @@
 #include "capstan/layout.h"
 #include "capstan/training/aliases.h"
 #include "capstan/training/assigned_buffers.h"
+#include "capstan/training/module_state.h"
 #include "capstan/training/objective.h"
 #include "capstan/training/state_dict.h"
 #include "capstan/training/task_errors.h"
@@ -91,11 +92,11 @@ class ScriptedTask final : public DatasetTask {
   // of the zoo, the running statistics take the place of the batch's.
   at::Tensor loss(std::size_t, const Batch& batch) override {
     if (batch.samples > 1 || !module_.is_training()) return loss_of(batch);
-    const auto before = copy_of_buffers();
+    const ModuleState before(module_);
     try {
       return loss_of(batch);
     } catch (const std::exception&) {
-      restore_buffers(before);
+      before.restore();
       module_.train(false);
       const auto value = loss_of(batch);
       module_.train(true);
@@ -150,7 +151,6 @@ class ScriptedTask final : public DatasetTask {
 
   // With one sample per step, every step would fall back to the running statistics.
   void try_training_on_one(const Batch& batch) {
-    const auto before = copy_of_buffers();
     module_.train(true);
     try {
       (void)loss_of({batch.input.narrow(0, 0, 1), batch.target.narrow(0, 0, 1), {}, 1});
@@ -158,21 +158,12 @@ class ScriptedTask final : public DatasetTask {
       throw UserError(
           fmt::format("--batch-size 1: {} cannot train on one sample: {}", name_, reason_of(failure)));
     }
-    restore_buffers(before);
   }
 
-  std::vector<at::Tensor> copy_of_buffers() const {
-    std::vector<at::Tensor> copies;
-    for (const auto& buffer : buffers_) copies.push_back(buffer.tensor.clone());
-    return copies;
-  }
-  void restore_buffers(const std::vector<at::Tensor>& copies) const {
-    const at::NoGradGuard no_grad;
-    for (std::size_t i = 0; i < copies.size(); ++i) buffers_[i].tensor.copy_(copies[i]);
-  }
-
-  // Errors in forward that do not depend on values show before the job starts.
+  // Errors in forward that do not depend on values show before the job starts. A module may count its calls:
+  // its state is restored.
   void try_once(std::uint64_t batch_size) {
+    const ModuleState before(module_);
     const at::NoGradGuard no_grad;
     const auto samples = std::min<std::uint64_t>(2, split(Split::kTest).samples);
     constexpr std::uint32_t kFirst[] = {0, 1};
@@ -190,7 +181,8 @@ class ScriptedTask final : public DatasetTask {
                                   shape_text(batch.input.sizes().vec()), reason_of(failure)));
     }
     if (batch_size == 1) try_training_on_one(batch);
-    module_.train(true);
+    before.restore();
+    assigned_->adopt();
   }
 
   void check_own_loss(const at::Tensor& value) const {
