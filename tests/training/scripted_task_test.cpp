@@ -426,6 +426,12 @@ TEST_F(ScriptedTaskTest, IntegersThatFloatsCannotHoldAreRejected) {
   expect_rejected({save(net)}, numbers(), "buffer big has integers that 32-bit floats cannot hold");
 }
 
+TEST_F(ScriptedTaskTest, TensorsWhoseElementsShareMemoryAreRejected) {
+  const auto net = linear("def forward(self, x):\n    return torch.linear(x, self.weight)\n", at::kFloat,
+                          {{"wide", at::zeros({1, 1}).expand({3, 3})}});
+  expect_rejected({save(net)}, numbers(), "buffer wide has elements that share memory, as after expand()");
+}
+
 TEST_F(ScriptedTaskTest, AnUnknownOperatorIsNamed) {
   expect_rejected({reference("unknown_operator.pt"), "module"}, numbers(),
                   "needs the operator aten::no_such_operator");

@@ -4,6 +4,7 @@
 #include <optional>
 #include <utility>
 
+#include <ATen/MemoryOverlap.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/equal.h>
 #include <fmt/format.h>
@@ -126,6 +127,7 @@ class ScriptedTask final : public DatasetTask {
     for (const auto& parameter : module_.named_parameters(/*recurse=*/true)) {
       const auto& tensor = parameter.value;
       if (is_alias(parameter.name, tensor)) continue;
+      check_memory("parameter " + parameter.name, tensor);
       if (tensor.scalar_type() != at::kFloat)
         throw UserError(fmt::format("--network {}: parameter {} is {}; parameters must be 32-bit floats",
                                     name_, parameter.name, c10::toString(tensor.scalar_type())));
@@ -135,15 +137,25 @@ class ScriptedTask final : public DatasetTask {
     }
     for (const auto& buffer : module_.named_buffers(/*recurse=*/true)) {
       if (buffer.value.numel() == 0 || is_alias(buffer.name, buffer.value)) continue;
-      check_buffer(buffer.name, buffer.value);
+      check_memory("buffer " + buffer.name, buffer.value);
+      check_integers(buffer.name, buffer.value);
       buffers_.push_back({buffer.name, buffer.value});
     }
     if (parameters_.empty())
       throw UserError(fmt::format("--network {}: has no parameters to train; was it frozen?", name_));
   }
 
+  // Values cannot be copied to a tensor whose elements share memory.
+  void check_memory(const std::string& tensor, const at::Tensor& values) const {
+    if (at::has_internal_overlap(values) == at::MemOverlap::Yes)
+      throw UserError(
+          fmt::format("--network {}: {} has elements that share memory, as after expand(); use clone() "
+                      "before it is saved",
+                      name_, tensor));
+  }
+
   // Integers are sent and saved as 32-bit floats.
-  void check_buffer(const std::string& name, const at::Tensor& values) const {
+  void check_integers(const std::string& name, const at::Tensor& values) const {
     if (!values.is_floating_point() && !at::equal(values.to(at::kFloat).to(values.scalar_type()), values))
       throw UserError(
           fmt::format("--network {}: buffer {} has integers that 32-bit floats cannot hold", name_, name));
