@@ -432,6 +432,12 @@ TEST_F(ScriptedTaskTest, TensorsWhoseElementsShareMemoryAreRejected) {
   expect_rejected({save(net)}, numbers(), "buffer wide has elements that share memory, as after expand()");
 }
 
+TEST_F(ScriptedTaskTest, TensorsWithoutElementsAreRejected) {
+  const auto net = linear("def forward(self, x):\n    return torch.linear(x, self.weight)\n", at::kFloat,
+                          {{"none", at::zeros({2, 0})}});
+  expect_rejected({save(net)}, numbers(), "buffer none is empty (2x0); a tensor must have an element");
+}
+
 TEST_F(ScriptedTaskTest, AnUnknownOperatorIsNamed) {
   expect_rejected({reference("unknown_operator.pt"), "module"}, numbers(),
                   "needs the operator aten::no_such_operator");

@@ -131,12 +131,10 @@ class ScriptedTask final : public DatasetTask {
       if (tensor.scalar_type() != at::kFloat)
         throw UserError(fmt::format("--network {}: parameter {} is {}; parameters must be 32-bit floats",
                                     name_, parameter.name, c10::toString(tensor.scalar_type())));
-      if (tensor.numel() == 0)
-        throw UserError(fmt::format("--network {}: parameter {} is empty", name_, parameter.name));
       (tensor.requires_grad() ? parameters_ : buffers_).push_back({parameter.name, tensor});
     }
     for (const auto& buffer : module_.named_buffers(/*recurse=*/true)) {
-      if (buffer.value.numel() == 0 || is_alias(buffer.name, buffer.value)) continue;
+      if (is_alias(buffer.name, buffer.value)) continue;
       check_memory("buffer " + buffer.name, buffer.value);
       check_integers(buffer.name, buffer.value);
       buffers_.push_back({buffer.name, buffer.value});
@@ -145,8 +143,12 @@ class ScriptedTask final : public DatasetTask {
       throw UserError(fmt::format("--network {}: has no parameters to train; was it frozen?", name_));
   }
 
-  // Values cannot be copied to a tensor whose elements share memory.
+  // Values cannot be copied to a tensor whose elements share memory. The layout of a model has no tensors
+  // without elements.
   void check_memory(const std::string& tensor, const at::Tensor& values) const {
+    if (values.numel() == 0)
+      throw UserError(fmt::format("--network {}: {} is empty ({}); a tensor must have an element", name_,
+                                  tensor, shape_text(values.sizes().vec())));
     if (at::has_internal_overlap(values) == at::MemOverlap::Yes)
       throw UserError(
           fmt::format("--network {}: {} has elements that share memory, as after expand(); use clone() "
