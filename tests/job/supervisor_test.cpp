@@ -12,6 +12,7 @@ namespace capstan::job {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
 
 TEST_F(SupervisorTest, EvaluatesEachEpochAndTheEnd) {
   begin(2);
@@ -54,12 +55,12 @@ TEST_F(SupervisorTest, ReportsProgressOncePerInterval) {
 
 TEST_F(SupervisorTest, AFailedEvaluationDoesNotEndTheJob) {
   evaluate_ = [](const auto& weights, const auto&) -> std::optional<metrics::Evaluation> {
-    if (weights[0] == 1 - 2 * kRate) throw UserError("val/cat/3.jpg cannot be read");
+    if (weights[0] == 1 - 2 * kRate) throw std::runtime_error("out of memory");
     return testing::classified(weights[0], 0.5, 1, 10);
   };
   begin(2);
   allow(2);
-  ASSERT_TRUE(events_.await_message("step 2 could not be evaluated: val/cat/3.jpg cannot be read"));
+  ASSERT_TRUE(events_.await_message("step 2 could not be evaluated: out of memory"));
   allow(2);
   for (auto& worker : workers_) worker->leave();
   const auto result = result_.get();
@@ -70,16 +71,43 @@ TEST_F(SupervisorTest, AFailedEvaluationDoesNotEndTheJob) {
 
 TEST_F(SupervisorTest, AFailedLastEvaluationIsReportedAfterTheCheckpoint) {
   evaluate_ = [](const auto&, const auto&) -> std::optional<metrics::Evaluation> {
-    throw UserError("val/cat/3.jpg cannot be read");
+    throw std::runtime_error("out of memory");
   };
   begin(1);
   allow(2);
   for (auto& worker : workers_) worker->leave();
   const auto result = result_.get();
-  EXPECT_EQ(result.problem, "the last evaluation failed: val/cat/3.jpg cannot be read");
+  EXPECT_EQ(result.problem, "the last evaluation failed: out of memory");
   EXPECT_THAT(result.json(), HasSubstr(R"("test_loss":null)"));
   EXPECT_EQ(saved_weight(), 1 - 2 * kRate);
   EXPECT_EQ(newest_checkpoint(), 2u);
+}
+
+// Such as an image that cannot be read, with --strict: in the first evaluation of 100, and in the only one.
+TEST_F(SupervisorTest, WrongInputOfAnEvaluationEndsTheJobAfterACheckpoint) {
+  evaluate_ = [](const auto&, const auto&) -> std::optional<metrics::Evaluation> {
+    throw UserError("val/cat/3.jpg cannot be read");
+  };
+  begin(100);
+  allow(2);
+  ASSERT_TRUE(events_.await_message("stopping: an evaluation failed"));
+  for (auto& worker : workers_) worker->allow(1000);
+  EXPECT_THAT([&] { (void)result_.get(); }, ThrowsMessage<UserError>("val/cat/3.jpg cannot be read"));
+  EXPECT_GE(newest_checkpoint(), 2u);
+  EXPECT_LT(newest_checkpoint(), 200u);
+  EXPECT_EQ(saved_weight(), 1 - static_cast<float>(newest_checkpoint()) * kRate);
+}
+
+TEST_F(SupervisorTest, WrongInputOfTheLastEvaluationIsTheErrorOfTheJob) {
+  evaluate_ = [](const auto&, const auto&) -> std::optional<metrics::Evaluation> {
+    throw UserError("val/cat/3.jpg cannot be read");
+  };
+  begin(1);
+  allow(2);
+  for (auto& worker : workers_) worker->leave();
+  EXPECT_THAT([&] { (void)result_.get(); }, ThrowsMessage<UserError>("val/cat/3.jpg cannot be read"));
+  EXPECT_EQ(newest_checkpoint(), 2u);
+  EXPECT_EQ(saved_weight(), 1 - 2 * kRate);
 }
 
 TEST_F(SupervisorTest, WithNothingLeftToTrainThereIsNoTrainingLoss) {

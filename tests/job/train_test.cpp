@@ -20,6 +20,7 @@ using ::testing::Contains;
 using testing::contents;
 using ::testing::HasSubstr;
 using testing::TemporaryFolder;
+using ::testing::ThrowsMessage;
 
 namespace fs = std::filesystem;
 
@@ -75,7 +76,7 @@ class StopAfter final : public Events, public StopToken {
 
  private:
   const std::size_t epochs_;
-  std::size_t evaluated_ = 0;
+  std::atomic<std::size_t> evaluated_ = 0;
 };
 
 TEST_F(TrainTest, WritesARunFolder) {
@@ -135,6 +136,25 @@ TEST_F(TrainTest, AnInterruptedRunResumesToTheSameBitsFromItsFolder) {
   EXPECT_EQ(second.run_dir, (folder_ / "cut").string());
   EXPECT_TRUE(weights_of("cut") == weights_of("whole"));
   EXPECT_FALSE(fs::exists(folder_ / "cut/config.1.toml")) << "nothing has changed";
+}
+
+TEST_F(TrainTest, AnUnreadableTestImageEndsAStrictJobAfterACheckpoint) {
+  const auto pictures = fs::path(CAPSTAN_SOURCE_DIR) / "tests/reference/pictures";
+  for (const char* place : {"train/ant/1.png", "train/bee/1.png", "val/ant/1.png"}) {
+    fs::create_directories((folder_ / place).parent_path());
+    fs::copy_file(pictures / "rgb.png", folder_ / place);
+  }
+  fs::create_directories(folder_ / "val/bee");
+  testing::write_file(folder_ / "val/bee/1.png", "no picture");
+  auto job = config("run", 3);
+  job.dataset = "imagefolder";
+  job.data_dir = folder_.path();
+  job.image_size = 8;
+  job.strict = true;
+  EXPECT_THAT([&] { (void)run(job); }, ThrowsMessage<UserError>(HasSubstr("val/bee/1.png")));
+  EXPECT_EQ(checkpoint::list(folder_ / "run").back().version, Version{1}) << "one step is an epoch";
+  EXPECT_TRUE(fs::exists(folder_ / "run/weights.safetensors"));
+  EXPECT_THAT(contents(folder_ / "run/checkpoints/finished.json"), HasSubstr("stopped"));
 }
 
 TEST_F(TrainTest, ChangesAreReportedAndTheOldConfigurationIsKept) {

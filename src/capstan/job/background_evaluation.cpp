@@ -29,8 +29,8 @@ std::optional<BackgroundEvaluation::Outcome> BackgroundEvaluation::poll(Duration
   Outcome outcome{version_, seconds_, {}, {}};
   try {
     outcome.test = running_.get();
-  } catch (const std::exception& error) {
-    outcome.error = error.what();
+  } catch (...) {
+    outcome.error = std::current_exception();
   }
   return outcome;
 }

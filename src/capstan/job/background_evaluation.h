@@ -1,11 +1,11 @@
 #pragma once
 
 #include <atomic>
+#include <exception>
 #include <functional>
 #include <future>
 #include <memory>
 #include <optional>
-#include <string>
 #include <vector>
 
 #include "capstan/base/ids.h"
@@ -15,7 +15,7 @@
 namespace capstan::job {
 
 // Evaluates flat weights and buffers on the test set; none if `cancel` is set meanwhile. Called on a separate
-// thread. Throws UserError if images cannot be read.
+// thread. Throws UserError for wrong input, such as images that cannot be read.
 using Evaluate = std::function<std::optional<metrics::Evaluation>(
     std::vector<float> weights, std::vector<float> buffers, const std::atomic<bool>& cancel)>;
 
@@ -26,7 +26,7 @@ class BackgroundEvaluation {
     Version version;
     double seconds = 0;  // of training until that version
     std::optional<metrics::Evaluation> test;
-    std::string error;  // why `test` is none; empty if cancelled
+    std::exception_ptr error;  // why `test` is none; null if cancelled
   };
 
   explicit BackgroundEvaluation(Evaluate evaluate);

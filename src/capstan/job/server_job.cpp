@@ -1,7 +1,9 @@
 #include "capstan/job/server_job.h"
 
 #include <algorithm>
+#include <stdexcept>
 
+#include <c10/util/Exception.h>
 #include <fmt/format.h>
 
 #include "capstan/base/failure.h"
@@ -12,6 +14,7 @@
 #include "capstan/job/supervisor.h"
 #include "capstan/launch/local_job.h"
 #include "capstan/training/evaluator.h"
+#include "capstan/training/task_errors.h"
 
 namespace capstan::job {
 namespace {
@@ -64,7 +67,11 @@ Evaluate evaluate_with(PreparedTask& task, unsigned loader_threads) {
   return [&task, loader_threads, kept = std::make_shared<std::vector<float>>()](
              std::vector<float> weights, std::vector<float> buffers, const std::atomic<bool>& cancel) {
     kept->swap(weights);
-    return training::evaluate(*task.task, task.layout, *kept, buffers, {loader_threads, 0, &cancel});
+    try {
+      return training::evaluate(*task.task, task.layout, *kept, buffers, {loader_threads, 0, &cancel});
+    } catch (const c10::Error& error) {  // its what() has a stack trace
+      throw std::runtime_error(training::reason_of(error));
+    }
   };
 }
 

@@ -107,13 +107,13 @@ void SingleCheckpoints::wait(StopToken& stop) {
   }
 }
 
-void SingleCheckpoints::ended(const training::SingleState& state, StopToken& stop) {
+void SingleCheckpoints::ended(const training::SingleState& state, StopToken& stop, bool failed) {
   wait(stop);
   if (!options_of(job_.config, run_).is_on()) return;
   if (!writer_->checkpointer().has_tried(state.version)) begin(state);
   wait(stop);
   try {
-    checkpoint::mark_finished(run_, state.version, stop.requests() > 0 ? "stopped" : "finished");
+    checkpoint::mark_finished(run_, state.version, failed || stop.requests() > 0 ? "stopped" : "finished");
   } catch (const UserError& error) {  // with a full disk, the weights are still evaluated and saved
     end_error_ = error.what();
   }

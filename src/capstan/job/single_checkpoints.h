@@ -24,9 +24,9 @@ class SingleCheckpoints {
   ~SingleCheckpoints();
 
   void updated(const training::SingleState& state);
-  // Writes the last checkpoint and waits for it. On the second stop request it throws Failure and does not
-  // wait for the writing thread, which then runs until the process ends.
-  void ended(const training::SingleState& state, StopToken& stop);
+  // Writes the last checkpoint and waits for it; `failed` if the run ends early. On the second stop request
+  // it throws Failure and does not wait for the writing thread, which then runs until the process ends.
+  void ended(const training::SingleState& state, StopToken& stop, bool failed);
 
   std::uint64_t newest() const;  // version; 0 for none
   std::string error() const;

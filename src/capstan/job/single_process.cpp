@@ -41,7 +41,9 @@ TrainResult SingleProcess::run() {
   callbacks.stop = &stop_;
   callbacks.on_step = [this](const auto& step) { stepped(step); };
   callbacks.on_update = [this](const auto& state) { updated(state); };
-  callbacks.on_end = [this](const auto& state) { checkpoints_.ended(state, environment_.stop); };
+  callbacks.on_end = [this](const auto& state) {
+    checkpoints_.ended(state, environment_.stop, failure_ != nullptr);
+  };
   callbacks.on_epoch = [this](std::uint64_t, std::span<const float>) { epoch_ended(); };
   auto trained =
       training::train_single({config.batch_size, config.epochs, config.max_steps, config.seed,
@@ -53,7 +55,9 @@ TrainResult SingleProcess::run() {
   evaluator_.finish();
   for (const auto& line : job_.task.task->warnings(Split::kTrain))
     environment_.events.message(as_warning(line));
-  return result_of(trained);
+  auto result = result_of(trained);
+  if (failure_) std::rethrow_exception(failure_);
+  return result;
 }
 
 void SingleProcess::stepped(const training::SingleStep& step) {
@@ -86,13 +90,13 @@ void SingleProcess::updated(const training::SingleState& state) {
     environment_.events.message(fmt::format("checkpoint at step {}", checkpoints_.newest()));
 }
 
+// After wrong input, such as an image that cannot be read, the last version is saved and the job ends.
 void SingleProcess::epoch_ended() {
   try {
     test_ = evaluate();
-  } catch (const UserError& error) {
-    test_.reset();
-    environment_.events.message(
-        fmt::format("step {} could not be evaluated: {}", status_.version.value, error.what()));
+  } catch (const UserError&) {
+    failure_ = std::current_exception();
+    stop_ = true;
   }
   loss_ = {0, 0, loss_.mean()};
   if (environment_.stop.requests() > 0) stop_ = true;
@@ -143,7 +147,7 @@ TrainResult SingleProcess::result_of(training::SingleResult& trained) {
     result.weights_saved = false;
     result.problem = error.what();
   }
-  evaluate_last(result);
+  if (!failure_) evaluate_last(result);
   return result;
 }
 
@@ -152,9 +156,8 @@ void SingleProcess::evaluate_last(TrainResult& result) {
   try {
     if (loss_.samples > 0 || !test_) test_ = evaluate();
     if (!test_) result.interrupted = true;
-  } catch (const UserError& error) {
-    test_.reset();
-    result.problem = fmt::format("the last evaluation failed: {}", error.what());
+  } catch (const UserError&) {
+    failure_ = std::current_exception();
   }
   result.test = test_.value_or(metrics::Evaluation::unknown(job_.task.task->metrics()));
 }

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <exception>
+
 #include "capstan/job/environment.h"
 #include "capstan/job/evaluator_process.h"
 #include "capstan/job/prepared_job.h"
@@ -24,7 +26,8 @@ class SingleProcess {
   SingleProcess(PreparedJob& job, Environment environment, RunRecord& record, const RunOptions& options,
                 const training::GroupMember& group = {});
 
-  // After one stop request, returns the result so far; after a second one, throws Failure.
+  // After one stop request, returns the result so far; after a second one, throws Failure. If an evaluation
+  // reports wrong input, saves the last version and then throws UserError.
   TrainResult run();
 
  private:
@@ -55,6 +58,7 @@ class SingleProcess {
   wire::StatusReport status_;
   EpochLoss loss_;
   std::optional<metrics::Evaluation> test_;  // of the last complete epoch
+  std::exception_ptr failure_;               // thrown after the last version is saved
 };
 
 }  // namespace capstan::job

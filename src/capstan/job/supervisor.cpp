@@ -26,6 +26,26 @@ bool uses_local_steps(const config::JobConfig& config) {
   return config.strategy_spec().first->local_steps().uses_local_steps();
 }
 
+bool is_wrong_input(const std::exception_ptr& error) {
+  try {
+    if (error) std::rethrow_exception(error);
+  } catch (const UserError&) {
+    return true;
+  } catch (...) {
+  }
+  return false;
+}
+
+std::string reason_of(const std::exception_ptr& error) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const std::exception& known) {
+    return known.what();
+  } catch (...) {
+    return "unknown error";
+  }
+}
+
 }  // namespace
 
 Supervisor::Supervisor(SupervisedJob job, Environment environment, RunRecord& record,
@@ -66,10 +86,8 @@ void Supervisor::poll() {
   try {
     check_processes();
   } catch (const UserError&) {
-    // The last version is saved before the job ends with this error.
     if (failure_ || !status_.started) throw;
-    failure_ = std::current_exception();
-    if (!stop_) begin_stop("stopping: a worker failed");
+    fail(std::current_exception(), "a worker failed");
   }
   auto status = observer_->status();
   if (!status) server_lost(status.status());
@@ -147,10 +165,13 @@ void Supervisor::take_evaluation(const BackgroundEvaluation::Outcome& outcome) {
     const auto record = schedule_.record(outcome.version, outcome.seconds, *outcome.test);
     environment_.events.evaluated(record);
     record_.evaluation(record);
-  } else if (!outcome.error.empty()) {
-    environment_.events.message(
-        fmt::format("step {} could not be evaluated: {}", outcome.version.value, outcome.error));
+    return;
   }
+  if (is_wrong_input(outcome.error))
+    fail(outcome.error, "an evaluation failed");
+  else if (outcome.error)
+    environment_.events.message(
+        fmt::format("step {} could not be evaluated: {}", outcome.version.value, reason_of(outcome.error)));
 }
 
 // ---- stopping ----
@@ -160,7 +181,8 @@ void Supervisor::handle_stop() {
   if (requests > 0 && !status_.started)
     throw Failure(kInterrupted, job_.starts_workers ? "interrupted before training started"
                                                     : "interrupted before all workers had joined");
-  if (requests > 0 && !stop_) begin_stop("stopping: the workers finish their step (Ctrl-C again to kill)");
+  if (requests > 0 && !stop_)
+    begin_stop("stopping: the workers finish their step (Ctrl-C again to kill)", "interrupted");
   if (!stop_) return;
   const auto waited = environment_.now() - stop_->since;
   const bool stuck = stop_->workers_ended && !status_.saving && waited > kStepTimeout + kExitTimeout;
@@ -169,10 +191,16 @@ void Supervisor::handle_stop() {
   if (!stop_->workers_ended && waited > kStepTimeout) end_steps();
 }
 
-void Supervisor::begin_stop(const std::string& message) {
+// The last version is saved before the job ends with this error.
+void Supervisor::fail(std::exception_ptr error, const std::string& why) {
+  if (!failure_) failure_ = std::move(error);
+  if (!stop_ && !status_.finished) begin_stop("stopping: " + why, why);
+}
+
+void Supervisor::begin_stop(const std::string& message, const std::string& reason) {
   const auto lost = std::ranges::count(status_.workers, WorkerState::kLost, &wire::WorkerRow::state);
   stop_ = Stop{environment_.now(), false, static_cast<std::uint64_t>(lost), environment_.stop.requests()};
-  observer_->stop(failure_ ? "a worker failed" : "interrupted");
+  observer_->stop(reason);
   environment_.events.message(message);
 }
 
@@ -282,7 +310,7 @@ void Supervisor::save_weights(TrainResult& result) {
     result.weights_saved = false;
     result.problem = error.what();
   }
-  evaluate_last(result, std::move(*last));
+  if (!failure_) evaluate_last(result, std::move(*last));
 }
 
 void Supervisor::evaluate_last(TrainResult& result, client::Observer::Snapshot snapshot) {
@@ -295,10 +323,10 @@ void Supervisor::evaluate_last(TrainResult& result, client::Observer::Snapshot s
     return;
   }
   result.test = metrics::Evaluation::unknown(job_.metrics);
-  if (outcome->error.empty())
+  if (!outcome->error)
     result.interrupted = true;
   else if (result.problem.empty())
-    result.problem = "the last evaluation failed: " + outcome->error;
+    result.problem = "the last evaluation failed: " + reason_of(outcome->error);
 }
 
 // A new stop request cancels the evaluation.

@@ -40,8 +40,8 @@ class Supervisor {
   Supervisor(SupervisedJob job, Environment environment, RunRecord& record, launch::Processes& processes,
              std::unique_ptr<client::Observer> observer, Evaluate evaluate, EvaluatorProcess& evaluator);
 
-  // Throws Failure if a server or all workers are lost, and on the second stop request. If a worker reports
-  // wrong input, saves the last version and then throws UserError.
+  // Throws Failure if a server or all workers are lost, and on the second stop request. If a worker or
+  // an evaluation reports wrong input, saves the last version and then throws UserError.
   TrainResult run();
 
  private:
@@ -67,7 +67,8 @@ class Supervisor {
   void request_evaluation();
   void take_evaluation(const BackgroundEvaluation::Outcome& outcome);
   void handle_stop();
-  void begin_stop(const std::string& message);
+  void fail(std::exception_ptr error, const std::string& why);
+  void begin_stop(const std::string& message, const std::string& reason);
   void end_steps();
   void await_checkpoint();
   bool is_asked_again();  // a stop request after the one that stopped training, if any
