@@ -170,5 +170,32 @@ TEST(StepBudget, ComputesTheEpochOfAVersion) {
   EXPECT_DOUBLE_EQ(resumed.epoch_of({48}), 1 + 128.0 / 500 + 372.0 / 500 * 8 / 16) << "16 steps are left";
 }
 
+// Two of three workers have made steps of later epochs: 0.75 of the first epoch, 0.5 of the second and 0.25
+// of the third are done at update 40. Epochs end at updates 50, 70 and 100.
+TEST(StepBudget, WorkersInSeveralEpochsDoNotTurnTheEpochBack) {
+  StepBudget budget;
+  budget.start = {40};
+  budget.epochs = {{50, 0.75}, {70, 0.5}, {100, 0.25}};
+  EXPECT_DOUBLE_EQ(budget.epoch_of({40}), 1.5);
+  EXPECT_DOUBLE_EQ(budget.epoch_of({45}), 1.5 + 0.25 * 5 / 10);
+  EXPECT_DOUBLE_EQ(budget.epoch_of({50}), 1.75);
+  EXPECT_DOUBLE_EQ(budget.epoch_of({60}), 1.75 + 0.5 * 10 / 20);
+  EXPECT_DOUBLE_EQ(budget.epoch_of({70}), 2.25);
+  EXPECT_DOUBLE_EQ(budget.epoch_of({80}), 2.25 + 0.75 * 10 / 30);
+  EXPECT_DOUBLE_EQ(budget.epoch_of({100}), 3);
+}
+
+// 63 steps of 8 samples are an epoch of one worker; 100 steps are one epoch and 37 × 8 of the next 500
+// samples.
+TEST(StepBudget, CountsEpochsBeyondTheLastOfThisRun) {
+  checkpoint::Manifest manifest;
+  manifest.version = {100};
+  manifest.segments = {{8, {100}}};
+  auto config = job("single", 1);
+  EXPECT_DOUBLE_EQ(budget_steps(config, kSamples, &manifest).epoch_of({100}), 1 + 37 * 8 / 500.0);
+  manifest.segments = {{8, {4 * 63}}};
+  EXPECT_DOUBLE_EQ(budget_steps(config, kSamples, &manifest).epoch_of({100}), 4);
+}
+
 }  // namespace
 }  // namespace capstan::job

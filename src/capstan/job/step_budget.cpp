@@ -34,26 +34,35 @@ class PushCounter {
   bool unpushed_ = false;
 };
 
+// Passes over the training set that are done of the epochs from `epoch` on.
+double begun_from(std::uint64_t epoch, const data::Remainder& remainder, std::uint64_t samples) {
+  double passes = 0;
+  const auto& runs = remainder.runs();
+  for (std::size_t i = 0; i + 1 < runs.size(); ++i) {
+    const auto first = std::max(epoch, runs[i].first_epoch), end = runs[i + 1].first_epoch;
+    const auto left = static_cast<double>(runs[i].samples) / static_cast<double>(samples);
+    if (first < end) passes += static_cast<double>(end - first) * (1 - left);
+  }
+  return passes;
+}
+
 }  // namespace
 
+// The passes before the start, and this run's share of each epoch up to the version.
 double StepBudget::epoch_of(Version version) const {
+  double passes = begun_later;
+  for (const auto& epoch : epochs) passes += epoch.begun;
   auto before = start.value;
-  if (version <= start) {
-    double done = 0;
-    for (const auto& epoch : epochs) done += epoch.begun;
-    return done;
-  }
-  for (std::size_t i = 0; i < epochs.size(); ++i) {
+  for (std::size_t i = 0; i < epochs.size() && version.value > before; ++i) {
     const auto& epoch = epochs[i];
     // With long local steps an update comes only after several epochs.
-    if (version.value <= epoch.end || i + 1 == epochs.size()) {
-      const auto done = static_cast<double>(version.value - std::min(version.value, before)) /
-                        static_cast<double>(std::max<std::uint64_t>(1, epoch.end - before));
-      return static_cast<double>(i) + epoch.begun + (1 - epoch.begun) * std::min(1.0, done);
-    }
+    const bool is_over = version.value >= epoch.end;
+    passes +=
+        (1 - epoch.begun) *
+        (is_over ? 1 : static_cast<double>(version.value - before) / static_cast<double>(epoch.end - before));
     before = epoch.end;
   }
-  return 0;
+  return passes;
 }
 
 StepBudget budget_steps(const config::JobConfig& config, std::uint64_t samples,
@@ -79,6 +88,7 @@ StepBudget budget_steps(const config::JobConfig& config, std::uint64_t samples,
     const auto left = static_cast<double>(remainder.samples(epoch)) / static_cast<double>(samples);
     budget.epochs.push_back({spec.after(budget.start, pushes).value, 1 - left});
   }
+  budget.begun_later = begun_from(config.epochs, remainder, samples);
   budget.total = budget.epochs.empty() ? budget.start.value : budget.epochs.back().end;
   if (config.max_steps > 0) budget.total = std::min(budget.total, config.max_steps);
   budget.segment_steps =

@@ -23,6 +23,7 @@ struct StepBudget {
     double begun = 0;       // share of it that was done before the start
   };
   std::vector<Epoch> epochs;
+  double begun_later = 0;  // passes of epochs after these, made before the start: --epochs was larger
 
   // Passes over the training set at a version: 2.5 is the middle of the third epoch.
   double epoch_of(Version version) const;
