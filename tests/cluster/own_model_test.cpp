@@ -211,5 +211,47 @@ TEST(OwnData, ATableTrainsAModuleOnNumbers) {
   EXPECT_FALSE(trained.json().contains("test_accuracy"));
 }
 
+// A request may come while the module computes, which may take any time: nothing of the job is to be saved
+// before it starts, and later the first request ends it after the step.
+class EndlessModule : public ::testing::Test {
+ protected:
+  EndlessModule() {
+    std::ofstream table(folder_ / "table.csv");
+    table << "a,b,c,y\n";
+    for (int i = 0; i < 20; ++i) table << i << ",1,2," << i << "\n";
+  }
+  Flags flags(const std::string& name, const std::string& strategy) const {
+    return train_module(
+        folder_ / strategy, module_file(name),
+        {"--dataset=csv:" + (folder_ / "table.csv").string() + ":target=y", "--strategy=" + strategy});
+  }
+
+  const Folder folder_;
+};
+
+TEST_F(EndlessModule, IsInterruptedInTheTrialBeforeTheJob) {
+  for (const int signal : {SIGINT, SIGTERM}) {
+    Program run(folder_, flags("endless.pt", "sync"));
+    ASSERT_TRUE(run.said("computing")) << run.errors();
+    run.child().signal(signal);
+    EXPECT_EQ(run.exit_code(20), 130) << run.errors();
+    EXPECT_EQ(run.json()["error"], "interrupted");
+    EXPECT_FALSE(fs::exists(folder_ / "sync"));
+  }
+}
+
+TEST_F(EndlessModule, IsEndedInAStepByTheSecondRequest) {
+  for (const std::string strategy : {"single", "allreduce"}) {
+    Program run(folder_, flags("endless_training.pt", strategy));
+    ASSERT_TRUE(run.said("computing")) << run.errors();
+    const auto children = run.children("train");
+    EXPECT_EQ(children.size(), strategy == "allreduce" ? 1u : 0u);
+    run.child().signal(SIGINT);
+    run.child().signal(SIGTERM);  // equal signals would be one if they are not read in between
+    EXPECT_EQ(run.exit_code(20), 130) << run.errors();
+    EXPECT_TRUE(all_ended(children));
+  }
+}
+
 }  // namespace
 }  // namespace capstan::testing

@@ -12,6 +12,7 @@
 
 #include "capstan/client/connector.h"
 #include "capstan/job/serve.h"
+
 #include "job/fakes.h"
 
 namespace capstan::job {
@@ -22,8 +23,8 @@ class Serving {
   explicit Serving(ServeOptions options, FakeClock* clock = nullptr) : token_(options.token) {
     options.config.transport = "local";
     options.log = std::make_shared<spdlog::logger>("", std::make_shared<spdlog::sinks::null_sink_mt>());
-    options.end_at_once = [this] { ended_at_once_ = true; };
-    Environment environment{events_, stop_};
+    Environment environment{
+        .events = events_, .stop = stop_, .end_at_once = [this] { ended_at_once_ = true; }};
     if (clock) environment.now = clock->now();
     result_ = std::async(std::launch::async, [this, options, environment] {
       try {

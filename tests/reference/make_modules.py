@@ -3,6 +3,7 @@
 
 import json
 import pathlib
+import warnings
 import zipfile
 
 import torch
@@ -81,6 +82,23 @@ class Raising(nn.Module):
         return self.out(x)
 
 
+class Endless(nn.Module):
+    """Computes until it is killed: always, or in training only. Its warning on standard error says when."""
+
+    def __init__(self, always: bool):
+        super().__init__()
+        self.out = nn.Linear(3, 1)
+        self.always = always
+        self.rounds = 1
+
+    def forward(self, x):
+        if self.always or self.training:
+            warnings.warn("computing")
+        while self.always or self.training:
+            self.rounds = self.rounds % 1000 + 1
+        return self.out(x)
+
+
 def state_of(module):
     return {name: tensor.flatten().tolist() for name, tensor in module.state_dict().items()}
 
@@ -109,6 +127,8 @@ tied = Tied()
 torch.jit.script(tied).save(FOLDER / "tied.pt")
 (FOLDER / "tied.json").write_text(json.dumps(train_tied(tied)) + "\n")
 torch.jit.script(Raising()).save(FOLDER / "raising.pt")
+torch.jit.script(Endless(always=True)).save(FOLDER / "endless.pt")
+torch.jit.script(Endless(always=False)).save(FOLDER / "endless_training.pt")
 
 
 def rewrite(source, target, old=b"", new=b""):

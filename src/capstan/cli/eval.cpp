@@ -6,6 +6,7 @@
 #include "capstan/cli/terminal_progress.h"
 #include "capstan/job/checkpoint_evaluator.h"
 #include "capstan/job/resume.h"
+#include "capstan/job/stop_watch.h"
 #include "capstan/job/task_factory.h"
 #include "capstan/training/evaluator.h"
 #include "capstan/training/threads.h"
@@ -71,8 +72,14 @@ int run_eval(const Arguments& arguments, const job::Program& program) {
 
   Interrupts interrupts;
   TerminalProgress events({});
+  const job::Environment environment{
+      .events = events, .stop = interrupts, .program = program, .end_at_once = [&] {
+        end_at_once(options.json, program.name);
+      }};
   training::configure_torch(static_cast<int>(options.job.worker_threads()));
+  std::optional<job::StopWatch> watch(std::in_place, environment, 0, 0);
   const auto task = job::make_test_task(options.job, program);
+  watch.reset();
   job::CheckpointEvaluator evaluator(
       {run, options.job.network, task.layout, task.buffer_layout, task.task->metrics(), options.eval_freq,
        options.poll_interval, options.once},
@@ -80,7 +87,7 @@ int run_eval(const Arguments& arguments, const job::Program& program) {
         return *training::evaluate(*task.task, task.layout, weights, buffers,
                                    {options.job.threads_per_loader(), options.batch});
       },
-      {.events = events, .stop = interrupts, .program = program});
+      environment);
   evaluator.run();
   fmt::print("{}", options.json ? json_line(evaluator.json()) + "\n" : evaluator.text());
   return evaluator.exit_code();

@@ -68,13 +68,16 @@ int run_serve(const Arguments& arguments, const job::Program& program) {
   Interrupts interrupts;
   options.log = make_log(verbose);
   options.token = cluster::find_token(config.token_file);
-  options.end_at_once = [&] { end_at_once(json, program.name); };
   std::vector<std::string> complaints;
   if (auto resumed = job::find_resume(config, complaints)) options.resume = std::move(resumed->from);
   for (const auto& complaint : complaints) options.log->warn(complaint);
 
   TerminalProgress events({});
-  const auto result = job::serve(options, {.events = events, .stop = interrupts, .program = program},
+  const auto result = job::serve(options,
+                                 {.events = events,
+                                  .stop = interrupts,
+                                  .program = program,
+                                  .end_at_once = [&] { end_at_once(json, program.name); }},
                                  [&](const std::string& address) {
                                    if (json) return say("listening on " + address);
                                    fmt::print("listening on {}\n", address);

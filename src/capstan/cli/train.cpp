@@ -145,7 +145,10 @@ int run_train(const Arguments& arguments, const job::Program& program) {
   Interrupts interrupts;
   const auto style = TerminalProgress::style_of_errors();
   TerminalProgress events(style);
-  const job::Environment environment{.events = events, .stop = interrupts, .program = program};
+  const job::Environment environment{
+      .events = events, .stop = interrupts, .program = program, .end_at_once = [&] {
+        end_at_once(flags.json, program.name);
+      }};
   auto prepared = job::prepare(config, environment);
   if (flags.dry_run) {
     const auto shown = job::dry_run(prepared);

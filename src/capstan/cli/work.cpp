@@ -18,9 +18,11 @@ int run_worker(job::WorkOptions options, bool json, const job::Program& program)
   Interrupts interrupts;
   TerminalProgress events({});
   options.token = cluster::find_token(options.config.token_file);
-  options.end_at_once = [json, &program] { end_at_once(json, program.name); };
   training::configure_torch(static_cast<int>(options.config.worker_threads()));
-  const auto result = job::work(options, {.events = events, .stop = interrupts, .program = program});
+  const auto result =
+      job::work(options, {.events = events, .stop = interrupts, .program = program, .end_at_once = [&] {
+                            end_at_once(json, program.name);
+                          }});
   if (json)
     fmt::print("{}\n", result.json());
   else

@@ -13,6 +13,7 @@
 #include "capstan/base/text.h"
 #include "capstan/checkpoint/checkpoint.h"
 #include "capstan/job/folder_watch.h"
+#include "capstan/job/stop_watch.h"
 #include "capstan/user_error.h"
 
 namespace capstan::job {
@@ -194,6 +195,7 @@ void CheckpointEvaluator::evaluate(const checkpoint::Entry& entry, const std::st
   if (manifest.buffers == options_.buffer_layout.tensors())
     buffers = checkpoint::load_buffers(entry.folder, manifest);
   const auto start = environment_.now();
+  const StopWatch watch(environment_, 0, 1);
   const auto test = evaluate_(weights_, buffers);
   const double epoch = manifest.samples > 0 ? static_cast<double>(manifest.trained_samples) /
                                                   static_cast<double>(manifest.samples)

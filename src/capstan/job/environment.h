@@ -9,7 +9,7 @@
 namespace capstan::job {
 
 // Counts stop requests of the user: the first means finish the step and save, the second means end at once.
-// Not thread-safe.
+// Thread-safe.
 class StopToken {
  public:
   virtual ~StopToken() = default;
@@ -27,6 +27,10 @@ struct Environment {
   StopToken& stop;
   Now now = SteadyClock::now;
   const Program& program = capstan_program();
+  // Ends the process without waiting for its threads: nothing else ends a blocked disk write, or a wait or a
+  // computation inside of a library. May be called on any thread. None: a job ends only where it polls
+  // `stop`.
+  std::function<void()> end_at_once = {};
 };
 
 }  // namespace capstan::job

@@ -85,13 +85,8 @@ void check(Outcome outcome, bool any_joined, double join_timeout) {
 // Runs a server's loop until the job ends, by itself or after a stop request.
 class ServeLoop {
  public:
-  ServeLoop(transport::EventLoop& loop, server::Server& server, Environment environment,
-            const std::function<void()>& end_at_once, bool leads)
-      : loop_(loop),
-        server_(server),
-        environment_(environment),
-        end_at_once_(end_at_once),
-        any_joined_(!leads) {
+  ServeLoop(transport::EventLoop& loop, server::Server& server, Environment environment, bool leads)
+      : loop_(loop), server_(server), environment_(std::move(environment)), any_joined_(!leads) {
     if (environment_.stop.fd() >= 0)
       loop_.watch(environment_.stop.fd(), EPOLLIN, [this](auto) { handle_stop(); });
   }
@@ -120,7 +115,7 @@ class ServeLoop {
 
   void handle_stop() {
     requests_ = environment_.stop.requests();
-    if (requests_ > 1 && end_at_once_) end_at_once_();
+    if (requests_ > 1 && environment_.end_at_once) environment_.end_at_once();
     if (requests_ == 0 || stopping_since_) return;
     stopping_since_ = environment_.now();
     server_.stop();
@@ -143,7 +138,6 @@ class ServeLoop {
   transport::EventLoop& loop_;
   server::Server& server_;
   Environment environment_;
-  const std::function<void()>& end_at_once_;
   int requests_ = 0;
   std::optional<TimePoint> stopping_since_;
   bool dismissed_ = false;
@@ -170,7 +164,7 @@ ServeResult serve(const ServeOptions& options, Environment environment,
                                     choice != TransportChoice::kLocal},
       [&](auto connection) { server.accept(std::move(connection)); });
   listening(listeners->address());
-  ServeLoop serving(loop, server, environment, options.end_at_once, options.leader.empty());
+  ServeLoop serving(loop, server, environment, options.leader.empty());
   const bool interrupted = serving.run();
   if (!interrupted) check(server.outcome(), serving.any_joined(), options.config.join_timeout);
   return {server.status(), options.leader.empty(), interrupted};

@@ -25,9 +25,6 @@ struct ServeOptions {
   cluster::Token token;
   std::optional<checkpoint::Found> resume;
   std::shared_ptr<spdlog::logger> log;
-  // Called on the second stop request; must end the process, because a blocked disk write cannot be
-  // cancelled.
-  std::function<void()> end_at_once;
 };
 
 struct ServeResult {

@@ -11,6 +11,7 @@
 #include "capstan/client/connector.h"
 #include "capstan/client/observer.h"
 #include "capstan/job/evaluator_process.h"
+#include "capstan/job/stop_watch.h"
 #include "capstan/job/supervisor.h"
 #include "capstan/launch/local_job.h"
 #include "capstan/training/evaluator.h"
@@ -80,6 +81,8 @@ Evaluate evaluate_with(PreparedTask& task, unsigned loader_threads) {
 TrainResult train_with_servers(PreparedJob& job, Environment environment, RunRecord& record,
                                const RunOptions& options, const cluster::Token& token, bool starts_workers) {
   const auto& config = job.config;
+  // The supervisor handles two requests, but may have to wait for an evaluation that computes.
+  const StopWatch watch(environment, 0, 2);
   const auto give_up_when_asked = [&] {
     if (environment.stop.requests() > 0)
       throw Failure(kInterrupted, "interrupted before the servers had started");

@@ -1,21 +1,17 @@
 #include "capstan/job/single_process.h"
 
 #include <algorithm>
-#include <thread>
+#include <optional>
 
 #include <fmt/format.h>
 
 #include "capstan/data/partition.h"
+#include "capstan/job/stop_watch.h"
 #include "capstan/job/warnings.h"
 #include "capstan/models/buffers.h"
 #include "capstan/user_error.h"
 
 namespace capstan::job {
-namespace {
-
-constexpr auto kPollInterval = std::chrono::milliseconds(50);
-
-}  // namespace
 
 SingleProcess::SingleProcess(PreparedJob& job, Environment environment, RunRecord& record,
                              const RunOptions& options, const training::GroupMember& group)
@@ -41,10 +37,12 @@ TrainResult SingleProcess::run() {
   callbacks.stop = &stop_;
   callbacks.on_step = [this](const auto& step) { stepped(step); };
   callbacks.on_update = [this](const auto& state) { updated(state); };
-  callbacks.on_end = [this](const auto& state) {
+  callbacks.on_epoch = [this](std::uint64_t, std::span<const float>) { epoch_ended(); };
+  std::optional<StopWatch> watch(std::in_place, environment_, 0, 1);  // a step may compute for any time
+  callbacks.on_end = [&](const auto& state) {
+    watch.reset();
     checkpoints_.ended(state, environment_.stop, failure_ != nullptr);
   };
-  callbacks.on_epoch = [this](std::uint64_t, std::span<const float>) { epoch_ended(); };
   auto trained =
       training::train_single({config.batch_size, config.epochs, config.max_steps, config.seed,
                               config.optimizer.spec(), config.optimizer.schedule(job_.budget.total),
@@ -104,16 +102,8 @@ void SingleProcess::epoch_ended() {
 
 // Training waits for it. A new stop request cancels it.
 std::optional<metrics::Evaluation> SingleProcess::evaluate() {
-  std::atomic<bool> cancel = false;
-  const auto requests = environment_.stop.requests();
-  std::jthread watch([&](const std::stop_token& ending) {
-    while (!ending.stop_requested()) {
-      if (environment_.stop.requests() > requests) cancel = true;
-      std::this_thread::sleep_for(kPollInterval);
-    }
-  });
-  const auto test = training::evaluate(*job_.task.task, {job_.config.threads_per_loader(), 0, &cancel});
-  watch = {};
+  const StopWatch watch(environment_, environment_.stop.requests(), 1);
+  const auto test = training::evaluate(*job_.task.task, {job_.config.threads_per_loader(), 0, &watch.asked});
   if (!test) return {};
   const auto record = schedule_.record(status_.version, status_.seconds, *test);
   environment_.events.evaluated(record);

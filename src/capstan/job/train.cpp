@@ -12,6 +12,7 @@
 #include "capstan/job/module_file.h"
 #include "capstan/job/resume.h"
 #include "capstan/job/server_job.h"
+#include "capstan/job/stop_watch.h"
 #include "capstan/job/versions.h"
 #include "capstan/job/warnings.h"
 #include "capstan/training/threads.h"
@@ -114,6 +115,7 @@ TrainResult run(PreparedJob& job, const TrainOptions& options, Environment envir
 }  // namespace
 
 PreparedJob prepare(config::JobConfig config, Environment environment) {
+  const StopWatch watch(environment, 0, 0);  // nothing is to be saved yet
   std::vector<std::string> complaints;
   auto resumed = find_resume(config, complaints);
   for (const auto& complaint : complaints)

@@ -1,7 +1,5 @@
 #include "capstan/job/work.h"
 
-#include <thread>
-
 #include <fmt/format.h>
 
 #include "capstan/base/failure.h"
@@ -12,6 +10,7 @@
 #include "capstan/client/observer.h"
 #include "capstan/config/shared_fields.h"
 #include "capstan/job/module_file.h"
+#include "capstan/job/stop_watch.h"
 #include "capstan/job/task_factory.h"
 #include "capstan/job/warnings.h"
 #include "capstan/models/arena.h"
@@ -20,29 +19,6 @@
 
 namespace capstan::job {
 namespace {
-
-constexpr auto kPollInterval = std::chrono::milliseconds(50);
-
-// Polls stop requests on a separate thread. After one request a worker finishes its step and leaves; if it is
-// not training, or after a second request, the process ends at once.
-class StopWatch {
- public:
-  StopWatch(StopToken& stop, const std::function<void()>& end_at_once)
-      : thread_([this, &stop, &end_at_once](const std::stop_token& ending) {
-          while (!ending.stop_requested()) {
-            if (const int requests = stop.requests(); requests > 0) {
-              asked = true;
-              if ((requests > 1 || !training) && end_at_once) end_at_once();
-            }
-            std::this_thread::sleep_for(kPollInterval);
-          }
-        }) {}
-
-  std::atomic<bool> asked = false, training = false;
-
- private:
-  std::jthread thread_;  // last: ends first
-};
 
 void check_save(const std::filesystem::path& save) {
   if (save.empty()) return;
@@ -96,7 +72,8 @@ std::unique_ptr<client::WorkerClient> join(const WorkOptions& options, const con
 
 WorkResult work(const WorkOptions& options, Environment environment) {
   check_save(options.save);
-  StopWatch stop(environment.stop, options.end_at_once);
+  // After one request a worker finishes its step and leaves, if it is training.
+  StopWatch stop(environment, 0, 0);
   auto config = fetch_configuration(options);
   config.validate_model();
   set_module_digest(config);

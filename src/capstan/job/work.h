@@ -24,9 +24,6 @@ struct WorkOptions {
   std::filesystem::path save;         // file for the final weights; empty: none
   std::optional<double> slow_down;    // factor on the duration of a step; none: as configured
   cluster::Token token;
-  // Called on another thread on a stop request before training has started, and on the second request. Must
-  // end the process: nothing else ends a wait inside a library.
-  std::function<void()> end_at_once;
 };
 
 struct WorkResult {
