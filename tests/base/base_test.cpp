@@ -83,7 +83,20 @@ TEST(Text, IsUtf8OrNot) {
 
 TEST(Text, IsOneLineOrNot) {
   for (const auto* good : {"", "a b", "µ ÷ …"}) EXPECT_TRUE(is_one_line(good)) << good;
-  for (const auto* bad : {"a\n", "\ta", "\x7f", "\x1b[0m", "\xff"}) EXPECT_FALSE(is_one_line(bad)) << bad;
+  for (const auto* bad : {"a\n", "\ta", "\x7f", "\x1b[0m", "\xff", "\u0080", "\u009b2J", "\u2028", "\u202e",
+                          "\u2066", "\u2069"})
+    EXPECT_FALSE(is_one_line(bad)) << bad;
+  for (const auto* good : {"\u00a0", "\u2027", "\u202f", "\u2065", "\u206a"})
+    EXPECT_TRUE(is_one_line(good)) << good;
+}
+
+TEST(Text, BecomesPrintable) {
+  for (const auto* same : {"", "a b", "µ ÷ … \xf0\x9f\x98\x80"}) EXPECT_EQ(printable(same), same);
+  EXPECT_EQ(printable("\x1b[2J\x1b]0;title\x07x"), "?[2J?]0;title?x");
+  EXPECT_EQ(printable("a\nb\r\tc"), "a b  c");
+  EXPECT_EQ(printable("\u009b2J \u202eabc\u2069 \x7f"), "?2J ?abc? ?");
+  EXPECT_EQ(printable("\xff\xc3 \xe2\x82z"), "?? ??z") << "each byte that is not UTF-8";
+  EXPECT_EQ(printable(std::string_view("a\0b", 3)), "a?b");
 }
 
 TEST(Text, IsShortenedToWholeCharacters) {

@@ -55,6 +55,13 @@ TEST(TerminalProgress, WritesPlainLinesWithoutATerminal) {
             "checkpoint at step 25\nepoch 1  step 25  test accuracy 75.00 %  test loss 0.2500\n");
 }
 
+TEST(TerminalProgress, AMessageDoesNotControlTheTerminal) {
+  Screen screen;
+  TerminalProgress shown({}, screen.write());
+  shown.message("a checkpoint could not be written: \x1b[2Jdisk\nfull");
+  EXPECT_EQ(screen.take(), "a checkpoint could not be written: ?[2Jdisk full\n");
+}
+
 TEST(TerminalProgress, RedrawsItsLinesOnATerminal) {
   Screen screen;
   {

@@ -101,6 +101,21 @@ TEST_F(ByHand, AFollowerMayStartFirst) {
   EXPECT_EQ(follower.exit_code(), 0) << follower.errors();
 }
 
+TEST_F(ByHand, TextOfAWorkerDoesNotControlATerminal) {
+  auto server = serve({"--workers=1", "--epochs=1"});
+  const auto address = address_of(server);
+  auto refused = work(address, {"--dataset=csv:\x1b[2J\u202e.csv:target=y"});
+  EXPECT_EQ(refused.exit_code(), 2);
+  auto worker = work(address);
+  EXPECT_EQ(worker.exit_code(), 0) << worker.errors();
+  EXPECT_EQ(server.exit_code(), 0) << server.errors();
+  for (const auto& text : {refused.errors(), server.errors()}) {
+    EXPECT_THAT(text, HasSubstr("--dataset csv:?[2J?.csv:target=y: the job has digits"));
+    EXPECT_THAT(text, Not(HasSubstr("\x1b")));
+    EXPECT_THAT(text, Not(HasSubstr("\u202e")));
+  }
+}
+
 // True once the process handles the signal. Loading libtorch comes first, and may take long.
 bool blocks_signal(pid_t pid, int signal) {
   const auto status = text_of("/proc/" + std::to_string(pid) + "/status");

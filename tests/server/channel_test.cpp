@@ -125,6 +125,23 @@ TEST_F(ChannelTest, ARefusalSaysWhyAtBothEnds) {
   }
 }
 
+// Any process that listens on a server's port can send a refusal; no token is needed.
+TEST_F(ChannelTest, AReasonFromAPeerIsOneShortLineWithoutTerminalEscapes) {
+  listener_.reset();
+  std::unique_ptr<transport::Connection> raw;
+  listener_ =
+      network_.listen(time_.loop(), "server", [&](auto connection) { raw = std::move(connection); });
+  connect(token_);
+  ASSERT_TRUE(raw);
+  wire::FrameWriter writer;
+  raw->send(writer.write(wire::Refused{"\x1b[2J\n\u202e" + std::string(10'000, 'x')}));
+  time_.settle();
+  ASSERT_TRUE(at_client_.ended);
+  EXPECT_EQ(at_client_.ended->code(), StatusCode::kRefused);
+  EXPECT_THAT(at_client_.ended->message(), ::testing::StartsWith("?[2J ?xxx"));
+  EXPECT_LT(at_client_.ended->message().size(), 3'000u);
+}
+
 TEST_F(ChannelTest, AnEndWithoutARefusalLetsThePeerTryAgain) {
   connect(token_);
   server_->end(Status::unavailable("not yet"));

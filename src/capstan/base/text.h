@@ -20,8 +20,11 @@ std::string wrapped(const std::string& text, std::size_t column, std::size_t ind
 std::vector<std::string> split(const std::string& text, char separator);
 
 bool is_utf8(std::string_view text);
-// UTF-8 without control characters, such as line breaks.
+// UTF-8 without control characters: line breaks, terminal escapes (C0, DEL, C1), changes of direction.
 bool is_one_line(std::string_view text);
+// Any bytes as one such line: a space for a line break or a tab, "?" for other control characters and for
+// bytes that are not UTF-8.
+std::string printable(std::string_view text);
 // The first characters of a UTF-8 text, at most `bytes` of it, with "..." if more follow.
 std::string shortened(std::string_view text, std::size_t bytes);
 

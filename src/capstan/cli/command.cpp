@@ -15,6 +15,7 @@
 
 #include "capstan/base/json.h"
 #include "capstan/base/spelling.h"
+#include "capstan/base/text.h"
 #include "capstan/config/given.h"
 #include "capstan/user_error.h"
 
@@ -34,7 +35,9 @@ bool wants_json(const Arguments& arguments) {
   return config::assign({.name = {}, .value = &json}, text).empty() && json;
 }
 
-int fail(const std::string& program, const Arguments& arguments, int code, const std::string& message) {
+// Errors may quote a peer or a file.
+int fail(const std::string& program, const Arguments& arguments, int code, const std::string& error) {
+  const auto message = printable(error);
   say(program + ": " + message);
   if (wants_json(arguments)) {
     std::puts(json_line(Json{{"ok", false}, {"error", message}}).c_str());

@@ -1,9 +1,11 @@
 #include "capstan/job/serve.h"
 
 #include <fmt/format.h>
+#include <spdlog/pattern_formatter.h>
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 
+#include "capstan/base/text.h"
 #include "capstan/cli/command_line.h"
 #include "capstan/cli/commands.h"
 #include "capstan/cli/signals.h"
@@ -15,9 +17,23 @@
 namespace capstan::cli {
 namespace {
 
+// The message of a log line, which may quote a peer.
+class PrintableMessage final : public spdlog::custom_flag_formatter {
+ public:
+  void format(const spdlog::details::log_msg& line, const std::tm&, spdlog::memory_buf_t& out) override {
+    const auto text = printable({line.payload.data(), line.payload.size()});
+    out.append(text.data(), text.data() + text.size());
+  }
+  std::unique_ptr<custom_flag_formatter> clone() const override {
+    return std::make_unique<PrintableMessage>();
+  }
+};
+
 std::shared_ptr<spdlog::logger> make_log(bool verbose) {
   auto log = std::make_shared<spdlog::logger>("server", std::make_shared<spdlog::sinks::stderr_sink_mt>());
-  log->set_pattern("%H:%M:%S.%e server: %v");
+  auto lines = std::make_unique<spdlog::pattern_formatter>();
+  lines->add_flag<PrintableMessage>('*').set_pattern("%H:%M:%S.%e server: %*");
+  log->set_formatter(std::move(lines));
   log->set_level(verbose ? spdlog::level::debug : spdlog::level::warn);
   return log;
 }

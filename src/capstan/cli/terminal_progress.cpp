@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "capstan/base/text.h"
+
 namespace capstan::cli {
 namespace {
 
@@ -86,7 +88,7 @@ void TerminalProgress::progress(const job::Progress& p) {
 }
 
 void TerminalProgress::message(const std::string& line) {
-  shown_.say(line);
+  shown_.say(printable(line));  // it may quote a peer
 }
 
 void TerminalProgress::evaluated(const job::EvaluationRecord& record) {

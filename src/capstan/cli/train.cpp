@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "capstan/base/text.h"
 #include "capstan/cli/command_line.h"
 #include "capstan/cli/commands.h"
 #include "capstan/cli/signals.h"
@@ -115,7 +116,7 @@ int report(const job::TrainResult& result, const TrainFlags& flags, const job::P
                   "interrupted; to resume: {}",
                   job::resume_command(program.path, result.run_dir, flags.ranks, flags.config.token_file))
             : "interrupted; the current weights are saved");
-  if (!result.problem.empty()) say(program.name + ": " + result.problem);
+  if (!result.problem.empty()) say(program.name + ": " + printable(result.problem));
   if (result.interrupted) return kInterrupted;
   return result.problem.empty() ? kSuccess : kFailed;
 }

@@ -4,7 +4,14 @@
 
 #include <fmt/format.h>
 
+#include "capstan/base/text.h"
+
 namespace capstan::cluster {
+namespace {
+
+constexpr std::size_t kMaxReasonBytes = 2048;  // of a refusal, which a user reads
+
+}  // namespace
 
 Channel::Channel(Side side, std::unique_ptr<transport::Connection> connection, const Token& token,
                  Events& events)
@@ -61,7 +68,7 @@ void Channel::on_frame(transport::Connection&, transport::Incoming incoming) {
   if (!*read) return;
   auto& message = **read;
   if (const auto* refused = std::get_if<wire::Refused>(&message))
-    return end(Status::refused(refused->reason));
+    return end(Status::refused(printable(shortened(refused->reason, kMaxReasonBytes))));
   if (!is_trusted()) return continue_handshake(message);
   if (std::holds_alternative<wire::Heartbeat>(message)) return;  // counted by last_heard()
   events_.on_message(*this, {std::move(message), incoming.payload_bytes, std::move(incoming.segment)});
