@@ -131,6 +131,15 @@ TEST(Safetensors, RoundTrip) {
   EXPECT_EQ(read_safetensors(folder / "x"), Safetensors{});
 }
 
+TEST(Safetensors, AFileOfTorchSaveIsNamedWithTheConversion) {
+  const std::string zip("PK\3\4\0\0\0\0\0\0", 10);
+  EXPECT_THAT(
+      [&] { parse_safetensors(std::as_bytes(std::span(zip)), "sd.pt"); },
+      ThrowsMessage<UserError>("sd.pt is not a valid safetensors file: it is a zip archive, as torch.save() "
+                               "writes; convert it in Python: "
+                               "safetensors.torch.save_file(torch.load(FILE), NEW_FILE)"));
+}
+
 TEST(Safetensors, EveryTruncationIsRefused) {
   const auto good = small_file();
   ASSERT_EQ(parse(good).tensors.size(), 2u);

@@ -14,6 +14,7 @@
 #include <torch/csrc/jit/api/module.h>
 
 #include "capstan/checkpoint/safetensors.h"
+#include "capstan/checkpoint/torch_file.h"
 #include "capstan/models/buffers.h"
 #include "capstan/training/evaluator.h"
 #include "capstan/training/single.h"
@@ -360,6 +361,13 @@ TEST_F(ScriptedTaskTest, MayHaveALossOfItsOwn) {
   const auto output = at::linear(batch.input, task->parameters()[0].tensor, task->parameters()[1].tensor);
   EXPECT_FLOAT_EQ(task->loss(0, batch).item<float>(), (output - batch.target).abs().mean().item<float>());
   EXPECT_EQ(task->metrics().size(), 1u);
+}
+
+TEST_F(ScriptedTaskTest, AStateDictIsNamedWithTheFlagAndItsFormat) {
+  const std::vector<float> values = {1};
+  const checkpoint::TensorView view{"weight", {1}, values};
+  checkpoint::write_torch_file(folder_ / "dict.pt", std::span(&view, 1));
+  expect_rejected({folder_ / "dict.pt"}, images(), "a state dict is passed as --weights FILE.safetensors");
 }
 
 TEST_F(ScriptedTaskTest, WrongFilesAreOneLine) {

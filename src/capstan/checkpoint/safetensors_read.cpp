@@ -4,6 +4,7 @@
 #include <optional>
 #include <ranges>
 #include <set>
+#include <span>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -130,6 +131,11 @@ class SafetensorsReader::Content {
     std::array<std::uint8_t, 8> prefix;
     if (size_ < prefix.size()) fail("it is shorter than 8 bytes");
     read_at_(0, std::as_writable_bytes(std::span(prefix)));
+    constexpr std::uint8_t kZip[] = {'P', 'K', 3, 4};
+    if (std::ranges::equal(kZip, std::span(prefix).first(4)))
+      fail(
+          "it is a zip archive, as torch.save() writes; convert it in Python: "
+          "safetensors.torch.save_file(torch.load(FILE), NEW_FILE)");
     std::uint64_t length = 0;
     for (auto i = prefix.size(); i-- > 0;) length = length << 8 | prefix[i];
     if (length > kMostHeader || length > size_ - prefix.size()) {

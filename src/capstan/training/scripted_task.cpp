@@ -56,8 +56,8 @@ torch::jit::Module load(const std::filesystem::path& file) {
     }
     if (all.find("constants.pkl") != std::string::npos)
       throw UserError(
-          fmt::format("--network {}: is not a TorchScript module; if it is a state dict, pass it as "
-                      "--weights; a module is written by torch.jit.script(module).save(FILE)",
+          fmt::format("--network {}: is not a TorchScript module, which torch.jit.script(module).save(FILE) "
+                      "writes; a state dict is passed as --weights FILE.safetensors",
                       name));
     throw UserError(fmt::format("--network {}: is not a TorchScript module: {}", name, reason));
   }
