@@ -470,6 +470,19 @@ TEST_F(ScriptedTaskTest, WrongModulesAreOneLine) {
   expect_rejected({save(empty)}, numbers(), "no parameters to train");
 }
 
+// The trial has two rows.
+TEST_F(ScriptedTaskTest, AnOutputThatDoesNotFitABatchIsOneLineWithTheShapes) {
+  const auto file = save(linear("def forward(self, x):\n    return torch.linear(x[:2], self.weight)\n"));
+  const auto task = make_scripted_task({file}, numbers());
+  constexpr std::uint32_t kSome[] = {0, 1, 2};
+  const auto batch = task->batch(Split::kTrain, {0, kSome});
+  const auto says = ThrowsMessage<UserError>(
+      "net.pt returns a tensor of 2x1 for 3 samples; --loss mse needs 3x1, "
+      "the shape of the target");
+  EXPECT_THAT([&] { task->loss(0, batch); }, says);
+  EXPECT_THAT([&] { task->evaluate(batch); }, says);
+}
+
 TEST_F(ScriptedTaskTest, WhatAModuleRaisesIsShown) {
   const auto task = make_scripted_task({reference("raising.pt")}, numbers());
   const auto raised = [&](float kind) -> std::string {

@@ -108,14 +108,14 @@ class ScriptedTask final : public DatasetTask {
     return objective_ ? objective_->metrics() : std::vector<Metric>{{"loss"}};
   }
   std::vector<MetricSum> evaluate(const Batch& batch) override {
-    if (objective_) return objective_->evaluate(forward(batch.input), batch.target);
+    if (objective_) return objective_->evaluate(output(batch), batch.target);
     const auto samples = static_cast<double>(batch.samples);
     return {{own_loss(batch).item<double>() * samples, samples}};
   }
 
  private:
   at::Tensor loss_of(const Batch& batch) {
-    return objective_ ? objective_->loss(forward(batch.input), batch.target) : own_loss(batch);
+    return objective_ ? objective_->loss(output(batch), batch.target) : own_loss(batch);
   }
 
   // Another name of a tensor that is listed: two layers share it.
@@ -185,7 +185,7 @@ class ScriptedTask final : public DatasetTask {
     module_.train(false);
     try {
       if (objective_)
-        objective_->check_output(forward(batch.input), batch.input.size(0), name_);
+        (void)output(batch);
       else
         check_own_loss(own_loss(batch));
     } catch (const UserError&) {
@@ -211,7 +211,12 @@ class ScriptedTask final : public DatasetTask {
     if (value.isTensor()) return value.toTensor();
     throw UserError(fmt::format("{}: {} returns {}, not a tensor", name_, method, value.tagKind()));
   }
-  at::Tensor forward(const at::Tensor& input) { return returned(module_.forward({input}), "forward"); }
+  // It may have another shape for batches of other sizes.
+  at::Tensor output(const Batch& batch) {
+    auto value = returned(module_.forward({batch.input}), "forward");
+    objective_->check_output(value, batch.input.size(0), name_);
+    return value;
+  }
   at::Tensor own_loss(const Batch& batch) {
     return returned(module_.get_method("loss")({batch.input, batch.target}), "loss");
   }
