@@ -49,6 +49,15 @@ TEST_F(Csv, NumbersAreInputsAndTargets) {
   EXPECT_THAT(target(*two.train, 3), ElementsAre(0.1f, 40));
 }
 
+TEST_F(Csv, AnotherSeparatorIsSuggestedForAHeaderOfOneColumn) {
+  write("x;y\n1;2\n");
+  expect_error(":target=y", "the columns are x;y; if its cells are separated by ;, give :separator=;");
+  write("x\ty\n1\t2\n");
+  expect_error(":target=y", "; if its cells are separated by tab, give :separator=tab");
+  write("x\n1\n");
+  EXPECT_THAT([&] { load(":target=y"); }, ThrowsMessage<UserError>(::testing::EndsWith("the columns are x")));
+}
+
 TEST_F(Csv, TextsAreCategoriesInSortedOrderAndNeverNormalised) {
   write("town,n,kind\nKöln,1,b\nAachen,3,a\nKöln,5,c\nBonn,7,b\nBonn,100,a\n");
   auto o = options(":target=kind");

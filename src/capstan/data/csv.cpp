@@ -60,6 +60,16 @@ std::string listed(const std::vector<std::string>& names) {
   return fmt::format("{} … ({} in all)", fmt::join(std::span(names).first(kMost), ", "), names.size());
 }
 
+// What may be wrong if a header has one column.
+std::string separator_hint(const std::vector<std::string>& header) {
+  if (header.size() > 1) return "";
+  for (const char separator : {';', '\t', '|'})
+    if (header[0].find(separator) != std::string::npos)
+      return fmt::format("; if its cells are separated by {0}, give :separator={0}",
+                         separator == '\t' ? "tab" : std::string(1, separator));
+  return "";
+}
+
 // The columns of a file whose training part is not known yet.
 std::vector<CsvExpected> new_columns(const std::vector<std::string>& header, const DatasetSpec& spec,
                                      const std::vector<std::string>& targets) {
@@ -72,9 +82,9 @@ std::vector<CsvExpected> new_columns(const std::vector<std::string>& header, con
     const auto found = std::ranges::find(header, name);
     if (found == header.end()) {
       const auto near = nearest(name, std::vector<std::string_view>(header.begin(), header.end()));
-      throw UserError(fmt::format("{}: there is no column '{}'{}; the columns are {}", spec.file().string(),
+      throw UserError(fmt::format("{}: there is no column '{}'{}; the columns are {}{}", spec.file().string(),
                                   name, near.empty() ? "" : fmt::format(" (did you mean {}?)", near),
-                                  listed(header)));
+                                  listed(header), separator_hint(header)));
     }
     out[static_cast<std::size_t>(found - header.begin())] = target;
   }
