@@ -49,6 +49,23 @@ TEST_F(Csv, NumbersAreInputsAndTargets) {
   EXPECT_THAT(target(*two.train, 3), ElementsAre(0.1f, 40));
 }
 
+TEST_F(Csv, AnErrorHasItsLineWhateverEndsTheLines) {
+  for (const std::string end : {"\n", "\r\n", "\r"}) {
+    std::string text = "x,y" + end;
+    for (int i = 0; i < 8; ++i) text += "1,2" + end;
+    write(text + "1,oops,3" + end);
+    expect_error(":target=y", "t.csv: line 10: 3 cells, but the header has 2");
+  }
+  // Files are read in pieces of 1 MiB: a CR LF is divided.
+  std::string text = "x,y\r\n";
+  while (text.size() + 20 < (1u << 20)) text += "1,2\r\n";
+  text += std::string((1u << 20) - text.size() - 4, '1') + ",22\r";
+  ASSERT_EQ(text.size(), 1u << 20);
+  const auto lines = static_cast<std::size_t>(std::ranges::count(text, '\r'));
+  write(text + "\n1\r\n");
+  expect_error(":target=y", "line " + std::to_string(lines + 1) + ": 1 cell, but the header has 2");
+}
+
 TEST_F(Csv, AnotherSeparatorIsSuggestedForAHeaderOfOneColumn) {
   write("x;y\n1;2\n");
   expect_error(":target=y", "the columns are x;y; if its cells are separated by ;, give :separator=;");

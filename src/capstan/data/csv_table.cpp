@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <map>
 #include <unordered_map>
 
@@ -66,14 +65,24 @@ class Pass {
   // Line by line, so that the number of the line is known.
   void parse(std::string_view text) {
     while (!text.empty()) {
-      const auto* const end = static_cast<const char*>(std::memchr(text.data(), '\n', text.size()));
-      const auto size = end ? static_cast<std::size_t>(end - text.data()) + 1 : text.size();
+      const auto size = line_size(text);
       if (csv_parse(&parser_, text.data(), size, on_cell, on_row, this) != size && error_.empty())
         error_ = at_line("a quote is inside of a cell: quote the whole cell, and double the quotes in it");
       if (!error_.empty()) throw UserError(error_);
-      if (end) ++line_;
+      const bool is_rest = ended_by_return_ && text.starts_with('\n');  // of a CR LF in two pieces
+      const char last = text[size - 1];
+      if ((last == '\n' && !is_rest) || last == '\r') ++line_;
+      ended_by_return_ = last == '\r';
       text.remove_prefix(size);
     }
+  }
+
+  // The bytes up to the end of the line, which is LF, CR LF or CR.
+  static std::size_t line_size(std::string_view text) {
+    const auto end = std::ranges::find_if(text, [](char c) { return c == '\n' || c == '\r'; });
+    if (end == text.end()) return text.size();
+    const auto size = static_cast<std::size_t>(end - text.begin()) + 1;
+    return text.substr(size - 1).starts_with("\r\n") ? size + 1 : size;
   }
 
   void finish() {
@@ -217,6 +226,7 @@ class Pass {
   const LateTexts& known_texts_;
   csv_parser parser_{};
   std::uint64_t line_ = 1;
+  bool ended_by_return_ = false;  // the last line that was parsed
   std::size_t column_ = 0;
   std::size_t rows_ = 0;
   std::vector<std::string> header_;
