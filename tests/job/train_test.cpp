@@ -157,6 +157,18 @@ TEST_F(TrainTest, AnUnreadableTestImageEndsAStrictJobAfterACheckpoint) {
   EXPECT_THAT(contents(folder_ / "run/checkpoints/finished.json"), HasSubstr("stopped"));
 }
 
+TEST_F(TrainTest, ANameThatLooksLikeAFileIsSearchedAsOne) {
+  testing::write_file(folder_ / "mlp.pt", "");
+  auto job = config("run", 1);
+  job.network = (folder_ / "mlp.PT").string();
+  EXPECT_EQ(refusal(job), "--network " + job.network + ": no such file; did you mean " +
+                              (folder_ / "mlp.pt").string() + "?");
+  job.network = (folder_ / "other.pt").string();
+  EXPECT_THAT(refusal(job), HasSubstr("other.pt: no such file; every worker needs the module's file"));
+  job.network = "resnet.18";
+  EXPECT_THAT(refusal(job), HasSubstr("--network resnet.18: no such file"));
+}
+
 TEST_F(TrainTest, ChangesAreReportedAndTheOldConfigurationIsKept) {
   (void)run(config("a", 1));
   const auto before = contents(folder_ / "a/config.toml");
