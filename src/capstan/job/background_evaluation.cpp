@@ -7,6 +7,17 @@
 
 namespace capstan::job {
 
+std::string BackgroundEvaluation::Outcome::reason() const {
+  try {
+    if (error) std::rethrow_exception(error);
+  } catch (const std::exception& known) {
+    return known.what();
+  } catch (...) {
+    return "unknown error";
+  }
+  return {};
+}
+
 BackgroundEvaluation::BackgroundEvaluation(Evaluate evaluate) : evaluate_(std::move(evaluate)) {}
 
 BackgroundEvaluation::~BackgroundEvaluation() {

@@ -6,6 +6,7 @@
 #include <future>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "capstan/base/ids.h"
@@ -26,7 +27,8 @@ class BackgroundEvaluation {
     Version version;
     double seconds = 0;  // of training until that version
     std::optional<metrics::Evaluation> test;
-    std::exception_ptr error;  // why `test` is none; null if cancelled
+    std::exception_ptr error;    // why `test` is none; null if cancelled
+    std::string reason() const;  // the error's text; empty without one
   };
 
   explicit BackgroundEvaluation(Evaluate evaluate);

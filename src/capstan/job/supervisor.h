@@ -45,6 +45,9 @@ class Supervisor {
   TrainResult run();
 
  private:
+  static constexpr auto kPollInterval = std::chrono::milliseconds(50);
+  static constexpr auto kExitTimeout = std::chrono::seconds(5);  // for processes to exit at the end
+
   struct Stop {
     TimePoint since;
     bool workers_ended = false;  // killed, because a step took too long
