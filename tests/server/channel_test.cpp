@@ -129,8 +129,7 @@ TEST_F(ChannelTest, ARefusalSaysWhyAtBothEnds) {
 TEST_F(ChannelTest, AReasonFromAPeerIsOneShortLineWithoutTerminalEscapes) {
   listener_.reset();
   std::unique_ptr<transport::Connection> raw;
-  listener_ =
-      network_.listen(time_.loop(), "server", [&](auto connection) { raw = std::move(connection); });
+  listener_ = network_.listen(time_.loop(), "server", [&](auto connection) { raw = std::move(connection); });
   connect(token_);
   ASSERT_TRUE(raw);
   wire::FrameWriter writer;
