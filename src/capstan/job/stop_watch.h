@@ -9,7 +9,8 @@ namespace capstan::job {
 
 // Polls stop requests on a thread of its own, because the thread that creates it computes, and a module of
 // the user may compute for any time. Ends the process at once by environment.end_at_once, if there is one,
-// after more requests than that thread handles. The destructor ends the polling.
+// after more requests than that thread handles. The destructor ends the polling. Create and destroy it on one
+// thread; any thread may use the flags.
 class StopWatch {
  public:
   // `handled`: requests that this object ignores. `most`: requests after these at which the process

@@ -21,7 +21,7 @@ class Follower final : public Role, private cluster::Link::Events {
 
   Result<wire::Member> admit(const wire::Join& join) override;
   void joined(const wire::Member&, bool) override {}
-  // The leader chooses it, and followers are not told which one.
+  // The leader chooses it; followers do not know which one it is.
   bool expects_initial(WorkerId) const override { return true; }
   void initialized() override;
   void pushed(const wire::Push& push) override;
