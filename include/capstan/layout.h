@@ -23,6 +23,9 @@ struct Range {
 struct TensorShape {
   std::string name;
   std::vector<std::int64_t> dims;
+  // A row tensor: of two dimensions, and a gradient has few of its rows, as an embedding's. Pushes and
+  // updates have only these.
+  bool sparse = false;
   std::uint64_t elements() const;
   friend bool operator==(const TensorShape&, const TensorShape&) = default;
 };

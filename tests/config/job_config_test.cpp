@@ -28,7 +28,7 @@ TEST(JobConfig, OptionsOfAnotherOptimizerAreRefused) {
   EXPECT_EQ(refused("adam", momentum), "--momentum is an option of sgd and rmsprop, not of optimizer adam");
   EXPECT_EQ(refused("rmsprop", momentum), "");
   EXPECT_EQ(refused("sgd", [](OptimizerConfig& c) { c.beta1 = 0.9; }),
-            "--beta1 is an option of adam and adamw, not of optimizer sgd");
+            "--beta1 is an option of adam, adamw and sparse-adam, not of optimizer sgd");
   EXPECT_EQ(refused("adagrad", [](OptimizerConfig& c) { c.nesterov = true; }),
             "--nesterov is an option of sgd, not of optimizer adagrad");
   EXPECT_EQ(refused("adamw", [](OptimizerConfig& c) { c.momentum = 0; }), "") << "as in files";

@@ -15,8 +15,8 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::ThrowsMessage;
 
-constexpr Kind kKinds[] = {Kind::kNone,  Kind::kSgd,     Kind::kAdam,
-                           Kind::kAdamW, Kind::kAdagrad, Kind::kRmsProp};
+constexpr Kind kKinds[] = {Kind::kNone,    Kind::kSgd,     Kind::kAdam,      Kind::kAdamW,
+                           Kind::kAdagrad, Kind::kRmsProp, Kind::kSparseAdam};
 
 TEST(OptimizerOptions, NamesRoundTrip) {
   for (Kind kind : kKinds) EXPECT_EQ(parse_kind(name(kind)), kind);
@@ -27,7 +27,7 @@ TEST(OptimizerOptions, UnknownNameListsTheKnownOnes) {
   EXPECT_THAT(
       [] { parse_kind("adamv"); },
       ThrowsMessage<UserError>(AllOf(HasSubstr("unknown optimizer 'adamv'"), HasSubstr("did you mean 'adam"),
-                                     HasSubstr("none, sgd, adam, adamw, adagrad, rmsprop"))));
+                                     HasSubstr("none, sgd, adam, adamw, adagrad, rmsprop, sparse-adam"))));
   EXPECT_THROW(parse_kind(""), UserError);
   EXPECT_THROW(parse_kind("SGD"), UserError);
 }
@@ -43,7 +43,8 @@ std::map<std::string, double> values(const Options& options) {
   return out;
 }
 
-// The signatures in the documentation of PyTorch 2.0: SGD, Adam, AdamW, Adagrad and RMSprop. SGD has no
+// The signatures in the documentation of PyTorch 2.0: SGD, Adam, AdamW, Adagrad, RMSprop and SparseAdam. SGD
+// has no
 // default learning rate in it.
 TEST(OptimizerOptions, DefaultsAreValidAndPyTorchs) {
   const std::map<Kind, std::map<std::string, double>> documented = {
@@ -54,6 +55,7 @@ TEST(OptimizerOptions, DefaultsAreValidAndPyTorchs) {
       {Kind::kAdagrad, {{"lr", 0.01}, {"lr-decay", 0}, {"weight-decay", 0}, {"eps", 1e-10}}},
       {Kind::kRmsProp,
        {{"lr", 0.01}, {"alpha", 0.99}, {"eps", 1e-8}, {"weight-decay", 0}, {"momentum", 0}, {"centered", 0}}},
+      {Kind::kSparseAdam, {{"lr", 0.001}, {"beta1", 0.9}, {"beta2", 0.999}, {"eps", 1e-8}}},
   };
   for (Kind kind : kKinds) {
     EXPECT_EQ(defaults(kind).kind, kind);
@@ -101,6 +103,7 @@ TEST(OptimizerOptions, WrongValuesAreNamed) {
       {{.kind = Kind::kAdam, .beta1 = 1}, "optimizer adam: beta1 is 1, must be at least 0 and below 1"},
       {{.kind = Kind::kAdamW, .beta2 = -0.5}, "optimizer adamw: beta2 is -0.5"},
       {{.kind = Kind::kAdam, .eps = -1e-8}, "eps is -1e-08"},
+      {{.kind = Kind::kSparseAdam, .beta1 = 1}, "optimizer sparse-adam: beta1 is 1"},
       {{.kind = Kind::kAdagrad, .lr_decay = -2}, "lr-decay is -2"},
       {{.kind = Kind::kRmsProp, .alpha = 1.1}, "alpha is 1.1"},
       {{.kind = Kind::kRmsProp, .momentum = -1}, "momentum is -1"},
@@ -124,6 +127,7 @@ TEST(OptimizerOptions, StateCounts) {
   EXPECT_EQ(tensors({.kind = Kind::kAdam}), 2);
   EXPECT_EQ(tensors({.kind = Kind::kAdamW}), 2);
   EXPECT_EQ(tensors({.kind = Kind::kAdagrad}), 1);
+  EXPECT_EQ(tensors({.kind = Kind::kSparseAdam}), 2);
   EXPECT_EQ(tensors({.kind = Kind::kRmsProp}), 1);
   EXPECT_EQ(tensors({.kind = Kind::kRmsProp, .momentum = 0.9}), 2);
   EXPECT_EQ(tensors({.kind = Kind::kRmsProp, .centered = true}), 2);

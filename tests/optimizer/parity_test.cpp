@@ -43,6 +43,7 @@ std::unique_ptr<torch::optim::Optimizer> make_torch(const Options& o, const Para
                                                             .momentum(o.momentum)
                                                             .centered(o.centered));
     case Kind::kNone:
+    case Kind::kSparseAdam:  // libtorch has none: rows_test.cpp
       break;
   }
   return nullptr;

@@ -63,7 +63,7 @@ TEST(OptimizerSpec, ThatIsWrongIsAnError) {
       {"adam:beta=0.5",
        "unknown option \"beta\" of optimizer adam (did you mean beta1?); known are lr, weight-decay, beta1, "
        "beta2, eps"},
-      {"sgd:beta1=0.5", "beta1 is an option of adam and adamw, not of optimizer sgd"},
+      {"sgd:beta1=0.5", "beta1 is an option of adam, adamw and sparse-adam, not of optimizer sgd"},
       {"adam:lr=fast", "option lr: \"fast\" is not a number"},
       {"adam:lr=", "option lr: \"\" is not a number"},
       {"adam:lr=-1", "optimizer adam: lr is -1, must be"},

@@ -42,6 +42,11 @@ std::string FlatLayout::difference(const FlatLayout& other) const {
     if (a.dims != b.dims) {
       return fmt::format("tensor {} is {} here and {} there", a.name, shape_text(a.dims), shape_text(b.dims));
     }
+    if (a.sparse != b.sparse) {
+      const auto text = [](bool sparse) { return sparse ? "sparse" : "dense"; };
+      return fmt::format("tensor {} has {} gradients here and {} ones there", a.name, text(a.sparse),
+                         text(b.sparse));
+    }
   }
   if (tensors_.size() != other.tensors_.size()) {
     return fmt::format("{} tensors here and {} there", tensors_.size(), other.tensors_.size());

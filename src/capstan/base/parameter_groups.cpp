@@ -99,15 +99,18 @@ std::vector<std::uint32_t> phases_of(const FlatLayout& layout, const std::vector
   return of;
 }
 
-std::string name_of(const ParameterGroup& group, const GroupTable& table) {
+// `row_tensor`: the name of a row tensor; empty for other tensors.
+std::string name_of(const ParameterGroup& group, const GroupTable& table, const std::string& row_tensor) {
   const auto entry = [](const std::vector<std::string>& globs, std::uint32_t index) {
     return index == 0 ? kDefaultGroup : globs[index - 1];
   };
-  if (table.phases.size() <= 1 && table.optimizers.empty()) return entry(table.strategies, group.strategy);
+  if (!group.is_rows && table.phases.size() <= 1 && table.optimizers.empty())
+    return entry(table.strategies, group.strategy);
   std::vector<std::string> parts;
   if (table.phases.size() > 1) parts.push_back("phase " + table.phases[group.phase].name);
   if (!table.strategies.empty()) parts.push_back("strategy " + entry(table.strategies, group.strategy));
   if (!table.optimizers.empty()) parts.push_back("optimizer " + entry(table.optimizers, group.optimizer));
+  if (group.is_rows) parts.push_back("rows of " + row_tensor);
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 
@@ -148,18 +151,19 @@ ParameterGroups::ParameterGroups(const FlatLayout& layout, const GroupTable& tab
   const auto strategies = entries_of(layout, table.strategies, "--strategy");
   const auto optimizers = entries_of(layout, table.optimizers, "--optimizer");
   const auto phases = phases_of(layout, table.phases);
-  // The last phase first, then the others in order.
-  using Key = std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>;
+  // The last phase first, then the others in order; a row tensor counts from 1, other tensors are 0.
+  using Key = std::tuple<std::uint32_t, std::uint32_t, std::uint32_t, std::size_t>;
   const auto key = [&](std::size_t t) {
-    return Key{(phases[t] + 1) % phases_, strategies[t], optimizers[t]};
+    return Key{(phases[t] + 1) % phases_, strategies[t], optimizers[t],
+               layout.tensors()[t].sparse ? t + 1 : 0};
   };
   std::map<Key, std::uint32_t> indices;
   for (std::size_t t = 0; t < phases.size(); ++t) indices.emplace(key(t), 0);
   for (auto& [combination, index] : indices) {
     index = size();
-    const auto& [after_last, strategy, optimizer] = combination;
-    ParameterGroup group{{}, (after_last + phases_ - 1) % phases_, strategy, optimizer};
-    group.name = name_of(group, table);
+    const auto& [after_last, strategy, optimizer, row_tensor] = combination;
+    ParameterGroup group{{}, (after_last + phases_ - 1) % phases_, strategy, optimizer, row_tensor > 0};
+    group.name = name_of(group, table, row_tensor > 0 ? layout.tensors()[row_tensor - 1].name : "");
     groups_.push_back(std::move(group));
   }
   for (std::size_t t = 0; t < phases.size(); ++t) of_tensors_.push_back(indices.at(key(t)));

@@ -28,17 +28,20 @@ struct GroupTable {
   std::vector<StepPhase> phases = {};        // in order; none or one: every step has one phase
 };
 
-// Tensors that are updated together: they have the same phase, strategy and optimizer.
+// Tensors that are updated together: they have the same phase, strategy and optimizer. A row tensor is a
+// group of its own.
 struct ParameterGroup {
   std::string name;             // for files: "default", a glob, or the entries that it combines
   std::uint32_t phase = 0;      // from 0
   std::uint32_t strategy = 0;   // entry of --strategy
   std::uint32_t optimizer = 0;  // entry of --optimizer
+  bool is_rows = false;         // of one row tensor: an update changes some of its rows
   friend bool operator==(const ParameterGroup&, const ParameterGroup&) = default;
 };
 
-// The parameter groups of one model: each is a combination of phase, strategy and optimizer that has tensors.
-// Groups of the last phase come first, so the updates of group 0 count steps. Immutable.
+// The parameter groups of one model: each is a combination of phase, strategy and optimizer that has tensors,
+// or a row tensor. Groups of the last phase come first, so the updates of group 0 count steps; row tensors
+// come behind other tensors of the same combination. Immutable.
 class ParameterGroups {
  public:
   // One group of all tensors.

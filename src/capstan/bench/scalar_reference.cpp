@@ -41,6 +41,8 @@ void ScalarReference::step(double g) {
       b_ = o.beta2 * b_ + (1 - o.beta2) * g * g;
       w_ -= o.lr * (a_ / (1 - std::pow(o.beta1, t))) / (std::sqrt(b_ / (1 - std::pow(o.beta2, t))) + o.eps);
       break;
+    case Kind::kSparseAdam:
+      break;  // refused: the model of the benchmark is dense
     case Kind::kAdagrad:
       a_ += g * g;
       w_ -= o.lr / (1 + (t - 1) * o.lr_decay) * g / (std::sqrt(a_) + o.eps);

@@ -165,6 +165,8 @@ json run_wire(const WireOptions& options, const std::function<void(const std::st
   if (!optimizers.groups.empty())
     throw UserError(fmt::format("bench wire has one optimizer for all tensors, not {}", optimizers.kinds()));
   const auto& optimizer = optimizers.first;
+  if (optimizer.kind == optimizer::Kind::kSparseAdam)
+    throw UserError("bench wire pushes dense gradients, which sparse-adam cannot use; use adam");
   const auto iterations =
       options.iterations > 0 ? options.iterations : default_iterations(layout.bytes(), job_config.workers);
   const auto rate = memcpy_rate();

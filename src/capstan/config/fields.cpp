@@ -272,18 +272,18 @@ std::string optimizer_kinds(const std::string& text) {
 }
 
 std::vector<Field> optimizer_fields(JobConfig& c) {
-  std::vector<Field> out = {
-      {.setting =
-           {.name = "optimizer",
-            .value = &c.optimizer.name,
-            .help =
-                "sgd (default; adamw with diloco), adam, adamw, adagrad, rmsprop, or none (adds the sum); "
-                "with options (adam:lr=0.001:beta1=0.5); by tensors (default=sgd,fc*=adam:lr=0.001)",
-            .group = kOptimizer},
-       .commands = kServes,
-       .on_resume = kMustMatch,
-       .derived = true,
-       .must_match = optimizer_kinds}};
+  std::vector<Field> out = {{.setting = {.name = "optimizer",
+                                         .value = &c.optimizer.name,
+                                         .help = "sgd (default; adamw with diloco), adam, adamw, adagrad, "
+                                                 "rmsprop, sparse-adam (for tensors with "
+                                                 "sparse gradients), or none (adds the sum); with options "
+                                                 "(adam:lr=0.001:beta1=0.5); by tensors "
+                                                 "(default=sgd,fc*=adam:lr=0.001)",
+                                         .group = kOptimizer},
+                             .commands = kServes,
+                             .on_resume = kMustMatch,
+                             .derived = true,
+                             .must_match = optimizer_kinds}};
   optimizer::visit_options(
       [&](const optimizer::OptionInfo& option, auto& value) {
         out.push_back(

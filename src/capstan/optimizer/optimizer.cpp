@@ -22,6 +22,7 @@ int count_state(const Options& o) {
       return o.momentum != 0 ? 1 : 0;
     case Kind::kAdam:
     case Kind::kAdamW:
+    case Kind::kSparseAdam:
       return 2;
     case Kind::kAdagrad:
       return 1;
@@ -37,13 +38,8 @@ float rounded(double x) {
 
 // Calls step(offset, gradient) for consecutive blocks of the merged gradient.
 template <class Step>
-void merge_and(const Step& step, std::size_t count, std::span<const Contribution> contributions) {
-  if (contributions.size() == 1 && contributions[0].factor == 1)
-    return step(0, std::span(contributions[0].gradient, count));
-
-  std::vector<kernels::Term> terms;
-  terms.reserve(contributions.size());
-  for (const auto& c : contributions) terms.push_back({c.gradient, c.factor});
+void merge_and(const Step& step, std::size_t count, std::span<const kernels::Term> terms) {
+  if (terms.size() == 1 && terms[0].factor == 1) return step(0, std::span(terms[0].values, count));
   alignas(64) float merged[kBlock];
   for (std::size_t offset = 0; offset < count; offset += kBlock) {
     const std::span<float> piece(merged, std::min(kBlock, count - offset));
@@ -73,6 +69,16 @@ kernels::AdamStep adam_step(const Options& o, double lr, Version before) {
           .intake2 = rounded(1 - o.beta2),
           .root_scale = rounded(1 / std::sqrt(1 - std::pow(o.beta2, t))),
           .eps = rounded(o.eps)};
+}
+
+// PyTorch's SparseAdam: m += (1 - beta1)·(g - m) and v alike; its eps is added before the bias correction
+// of √v.
+kernels::AdamStep sparse_adam_step(const Options& o, double lr, Version before) {
+  auto step = adam_step(o, lr, before);
+  const auto t = static_cast<double>(before.value + 1);
+  step.lr = rounded(lr * std::sqrt(1 - std::pow(o.beta2, t)) / (1 - std::pow(o.beta1, t)));
+  step.root_scale = 1;
+  return step;
 }
 
 kernels::AdagradStep adagrad_step(const Options& o, double lr, Version before) {
@@ -107,6 +113,7 @@ std::vector<std::string> Optimizer::state_names() const {
       break;
     case Kind::kAdam:
     case Kind::kAdamW:
+    case Kind::kSparseAdam:
       names = {"exp_avg", "exp_avg_sq"};
       break;
     case Kind::kAdagrad:
@@ -126,21 +133,13 @@ double Optimizer::learning_rate(Version before) const {
   return options_.lr * schedule_.factor(before.value);
 }
 
-void Optimizer::update(const UpdateIndex& index, std::span<float> weights, std::span<float* const> state,
-                       std::span<const Contribution> contributions, double rate) const {
-  CAPSTAN_CHECK(!contributions.empty(), "an update has at least one contribution");
+template <class Run>
+void Optimizer::with_step(const UpdateIndex& index, std::span<float* const> state, double rate,
+                          const Run& run) const {
   CAPSTAN_CHECK(state.size() == static_cast<std::size_t>(state_tensors_),
                 "there are state_tensors() state arrays");
   const auto before = index.before;
   const double lr = rate * learning_rate(index.scheduled);
-  const auto run = [&](const auto& step) {
-    merge_and(
-        [&](std::size_t offset, std::span<const float> gradient) {
-          step(gradient, weights.subspan(offset, gradient.size()), offset);
-        },
-        weights.size(), contributions);
-  };
-
   switch (options_.kind) {
     case Kind::kNone:
       return run([](auto g, auto w, auto) { kernels::add_step(g, w); });
@@ -158,6 +157,11 @@ void Optimizer::update(const UpdateIndex& index, std::span<float> weights, std::
       return run(
           [&](auto g, auto w, auto at) { kernels::adam_step(step, g, w, state[0] + at, state[1] + at); });
     }
+    case Kind::kSparseAdam: {
+      const auto step = sparse_adam_step(options_, lr, before);
+      return run(
+          [&](auto g, auto w, auto at) { kernels::adam_step(step, g, w, state[0] + at, state[1] + at); });
+    }
     case Kind::kAdagrad: {
       const auto step = adagrad_step(options_, lr, before);
       return run([&](auto g, auto w, auto at) { kernels::adagrad_step(step, g, w, state[0] + at); });
@@ -172,6 +176,53 @@ void Optimizer::update(const UpdateIndex& index, std::span<float> weights, std::
       });
     }
   }
+}
+
+void Optimizer::update(const UpdateIndex& index, std::span<float> weights, std::span<float* const> state,
+                       std::span<const Contribution> contributions, double rate) const {
+  CAPSTAN_CHECK(!contributions.empty(), "an update has at least one contribution");
+  std::vector<kernels::Term> terms;
+  terms.reserve(contributions.size());
+  for (const auto& c : contributions) terms.push_back({c.gradient, c.factor});
+  with_step(index, state, rate, [&](const auto& step) {
+    merge_and(
+        [&](std::size_t offset, std::span<const float> gradient) {
+          step(gradient, weights.subspan(offset, gradient.size()), offset);
+        },
+        weights.size(), terms);
+  });
+}
+
+void Optimizer::update_rows(const UpdateIndex& index, const RowPart& part,
+                            std::span<const std::uint32_t> rows, float* weights,
+                            std::span<float* const> state, std::span<const RowContribution> contributions,
+                            double rate) const {
+  if (rows.empty()) return;
+  // The rest of each contribution's rows: those before the current row are done.
+  std::vector<std::span<const std::uint32_t>> rest;
+  for (const auto& c : contributions)
+    rest.push_back(c.rows.subspan(
+        static_cast<std::size_t>(std::ranges::lower_bound(c.rows, rows.front()) - c.rows.begin())));
+  std::vector<kernels::Term> having;
+  having.reserve(contributions.size());
+  with_step(index, state, rate, [&](const auto& step) {
+    for (const auto row : rows) {
+      const auto range = part.elements(row);
+      having.clear();
+      for (std::size_t i = 0; i < rest.size(); ++i) {
+        if (rest[i].empty() || rest[i].front() != row) continue;
+        rest[i] = rest[i].subspan(1);
+        having.push_back({contributions[i].gradient + range.begin, contributions[i].factor});
+      }
+      CAPSTAN_CHECK(!having.empty(), "every row is in a contribution");
+      merge_and(
+          [&](std::size_t offset, std::span<const float> gradient) {
+            const auto at = range.begin + offset;
+            step(gradient, std::span(weights + at, gradient.size()), at);
+          },
+          range.size(), having);
+    }
+  });
 }
 
 }  // namespace capstan::optimizer

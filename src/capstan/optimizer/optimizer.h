@@ -8,11 +8,12 @@
 #include <vector>
 
 #include "capstan/base/ids.h"
+#include "capstan/base/row_tensors.h"
 #include "capstan/optimizer/schedule.h"
 
 namespace capstan::optimizer {
 
-enum class Kind { kNone, kSgd, kAdam, kAdamW, kAdagrad, kRmsProp };
+enum class Kind { kNone, kSgd, kAdam, kAdamW, kAdagrad, kRmsProp, kSparseAdam };
 
 // Names, defaults and meanings are PyTorch's, except SGD's lr and momentum. defaults()
 // returns the values that differ between kinds; visit_options() lists the members.
@@ -51,21 +52,21 @@ template <class Visit, class... S>
 void visit_options(Visit&& visit, S&&... s) {
   constexpr auto kSgd = kinds(Kind::kSgd), kAdams = kinds(Kind::kAdam, Kind::kAdamW),
                  kAdagrad = kinds(Kind::kAdagrad), kRmsProp = kinds(Kind::kRmsProp),
-                 kAll = kSgd | kAdams | kAdagrad | kRmsProp | kinds(Kind::kNone);
-  visit(
-      OptionInfo{
-          "lr", kAll,
-          "Learning rate (default: sgd 0.02, adam and adamw 0.001, adagrad and rmsprop 0.01; multiplied by K "
-          "÷ workers where an update takes the pushes of K workers, as with async)"},
-      s.lr...);
+                 kSparseAdam = kinds(Kind::kSparseAdam),
+                 kDecays = kSgd | kAdams | kAdagrad | kRmsProp | kinds(Kind::kNone);
+  visit(OptionInfo{"lr", kDecays | kSparseAdam,
+                   "Learning rate (default: sgd 0.02, adam, adamw and sparse-adam 0.001, adagrad and rmsprop "
+                   "0.01; multiplied by K "
+                   "÷ workers where an update takes the pushes of K workers, as with async)"},
+        s.lr...);
   visit(OptionInfo{"momentum", kSgd | kRmsProp, "sgd (default 0.9), rmsprop (default 0)"}, s.momentum...);
-  visit(OptionInfo{"weight-decay", kAll, "Weight decay (default 0; adamw 0.01)"}, s.weight_decay...);
+  visit(OptionInfo{"weight-decay", kDecays, "Weight decay (default 0; adamw 0.01)"}, s.weight_decay...);
   visit(OptionInfo{"dampening", kSgd, "sgd: dampening of momentum (default 0)"}, s.dampening...);
   visit(OptionInfo{"nesterov", kSgd, "sgd: Nesterov momentum"}, s.nesterov...);
-  visit(OptionInfo{"beta1", kAdams, "adam, adamw (default 0.9)"}, s.beta1...);
-  visit(OptionInfo{"beta2", kAdams, "adam, adamw (default 0.999)"}, s.beta2...);
-  visit(OptionInfo{"eps", kAdams | kAdagrad | kRmsProp,
-                   "adam, adamw, rmsprop (default 1e-8), adagrad (default 1e-10)"},
+  visit(OptionInfo{"beta1", kAdams | kSparseAdam, "adam, adamw, sparse-adam (default 0.9)"}, s.beta1...);
+  visit(OptionInfo{"beta2", kAdams | kSparseAdam, "adam, adamw, sparse-adam (default 0.999)"}, s.beta2...);
+  visit(OptionInfo{"eps", kAdams | kSparseAdam | kAdagrad | kRmsProp,
+                   "adam, adamw, sparse-adam, rmsprop (default 1e-8), adagrad (default 1e-10)"},
         s.eps...);
   visit(OptionInfo{"alpha", kRmsProp, "rmsprop: smoothing (default 0.99)"}, s.alpha...);
   visit(OptionInfo{"lr-decay", kAdagrad, "adagrad (default 0)"}, s.lr_decay...);
@@ -93,6 +94,13 @@ struct Contribution {
   const float* base = nullptr;  // the weights it was computed on, where the update rule needs them
 };
 
+// One worker's gradient of a row tensor: it has some rows, and is zero elsewhere.
+struct RowContribution {
+  const float* gradient = nullptr;  // the shard's first element
+  float factor = 1;
+  std::span<const std::uint32_t> rows = {};  // sorted, each once
+};
+
 // Identifies an update: it makes version before + 1 of these weights, with the learning rate of version
 // `scheduled`. The two differ where the weights are one group of several: the schedule follows the job's
 // version.
@@ -110,7 +118,7 @@ class Optimizer {
   Optimizer(const Options& options, const Schedule& schedule);
 
   const Options& options() const { return options_; }
-  // Number of state arrays, each as long as the weights. Their order: sgd with momentum: buffer; adam, adamw:
+  // Number of state arrays, each as long as the weights. Their order: sgd with momentum: buffer; the Adams:
   // m, v; adagrad: sum; rmsprop: v, then momentum buffer and mean where used.
   int state_tensors() const { return state_tensors_; }
   // PyTorch's names of the state arrays, for files.
@@ -127,7 +135,19 @@ class Optimizer {
   void update(const UpdateIndex& index, std::span<float> weights, std::span<float* const> state,
               std::span<const Contribution> contributions, double rate = 1) const;
 
+  // The same for some rows of a row tensor (sorted, each once): each is one block, with the contributions
+  // that have it. Weights, state and gradients begin with the shard's first element. Other rows are neither
+  // read nor written; so the result is that of zeros in their place only for kinds that check_rows() allows,
+  // and sparse-adam's moments do not decay.
+  void update_rows(const UpdateIndex& index, const RowPart& part, std::span<const std::uint32_t> rows,
+                   float* weights, std::span<float* const> state,
+                   std::span<const RowContribution> contributions, double rate = 1) const;
+
  private:
+  // Calls run(step), where step(gradient, weights, state offset) updates one block.
+  template <class Run>
+  void with_step(const UpdateIndex& index, std::span<float* const> state, double rate, const Run& run) const;
+
   Options options_;
   Schedule schedule_;
   int state_tensors_ = 0;

@@ -13,7 +13,8 @@ namespace capstan::optimizer {
 namespace {
 
 // In the order of Kind.
-constexpr std::array<std::string_view, 6> kNames = {"none", "sgd", "adam", "adamw", "adagrad", "rmsprop"};
+constexpr std::array<std::string_view, 7> kNames = {"none",    "sgd",     "adam",       "adamw",
+                                                    "adagrad", "rmsprop", "sparse-adam"};
 
 [[noreturn]] void reject(const Options& o, std::string_view option, double value, std::string_view right) {
   throw UserError(fmt::format("optimizer {}: {} is {}, must be {}", name(o.kind), option, value, right));
@@ -65,6 +66,7 @@ Options defaults(Kind kind) {
     case Kind::kSgd:
       break;
     case Kind::kAdam:
+    case Kind::kSparseAdam:
       o.lr = 1e-3;
       break;
     case Kind::kAdamW:
@@ -103,6 +105,7 @@ void validate(const Options& o) {
       break;
     case Kind::kAdam:
     case Kind::kAdamW:
+    case Kind::kSparseAdam:
       from_zero_below_one(o, "beta1", o.beta1);
       from_zero_below_one(o, "beta2", o.beta2);
       break;

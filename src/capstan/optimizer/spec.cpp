@@ -85,6 +85,21 @@ Spec::Group parse_group(const std::string& text, const std::function<Options(Kin
   }
 }
 
+// What a row tensor's optimizer must not have, as "momentum"; empty if it is possible.
+std::string obstacle(const Options& o) {
+  switch (o.kind) {
+    case Kind::kSgd:
+      if (o.momentum != 0) return "sgd with momentum";
+      return o.weight_decay != 0 ? "sgd with weight decay" : "";
+    case Kind::kAdagrad:
+      return o.weight_decay != 0 ? "adagrad with weight decay" : "";
+    case Kind::kSparseAdam:
+      return "";
+    default:
+      return std::string(name(o.kind));
+  }
+}
+
 Spec parse_groups(const std::string& text, const std::function<Options(Kind)>& base) {
   std::vector<Spec::Group> groups;
   for (const auto& part : split(text, ',')) {
@@ -122,6 +137,25 @@ Spec parse_spec(const std::string& text, const std::function<Options(Kind)>& bas
   const auto head = text.substr(0, text.find(':'));
   const bool has_groups = text.find(',') != std::string::npos || head.find('=') != std::string::npos;
   return has_groups ? parse_groups(text, base) : Spec(parse_one(text, base));
+}
+
+void check_rows(const Spec& spec, const FlatLayout& layout, const ParameterGroups& groups) {
+  for (std::size_t t = 0; t < groups.of_tensors().size(); ++t) {
+    const auto& group = groups[groups.of_tensors()[t]];
+    const auto& options = spec[group.optimizer];
+    const auto& tensor = layout.tensors()[t].name;
+    if (!group.is_rows && options.kind == Kind::kSparseAdam)
+      throw UserError(
+          fmt::format("--optimizer: sparse-adam is for tensors with sparse gradients; {} has dense ones: "
+                      "give it another, "
+                      "as in default=adam,GLOB=sparse-adam",
+                      tensor));
+    if (const auto wrong = group.is_rows ? obstacle(options) : ""; !wrong.empty())
+      throw UserError(fmt::format(
+          "--optimizer: {} has sparse gradients, which {} cannot use; possible are sgd without momentum and "
+          "weight decay (sgd:momentum=0), adagrad without weight decay, and sparse-adam",
+          tensor, wrong));
+  }
 }
 
 OptimizerSet::OptimizerSet(const Spec& spec, const Schedule& schedule) : spec_(spec) {

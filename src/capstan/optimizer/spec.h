@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "capstan/base/parameter_groups.h"
 #include "capstan/optimizer/optimizer.h"
 
 namespace capstan::optimizer {
@@ -32,6 +33,10 @@ struct Spec {
 // Reads "adam", "adam:lr=0.001:beta1=0.5" and "default=sgd,fc*=adam:lr=0.001": options are named as the
 // flags. An option that is not set has the value of base(kind). Throws UserError.
 Spec parse_spec(const std::string& text, const std::function<Options(Kind)>& base);
+
+// Throws UserError if an optimizer cannot update the tensors of its groups: row tensors need one that leaves
+// rows without a gradient unchanged, and sparse-adam needs row tensors. `groups` are those of the layout.
+void check_rows(const Spec& spec, const FlatLayout& layout, const ParameterGroups& groups);
 
 // The optimizers of a spec, with one schedule and one set of state arrays: each entry uses the arrays of its
 // own names, on its own elements. Immutable.

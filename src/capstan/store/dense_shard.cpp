@@ -101,6 +101,15 @@ void DenseShard::update(std::size_t group, const optimizer::UpdateIndex& index, 
   optimizers_[entry].update(index, weights_of(range), state, contributions, rate);
 }
 
+void DenseShard::apply_rows(const RowPart& part, std::span<const std::uint32_t> rows,
+                            const optimizer::UpdateIndex& index,
+                            std::span<const optimizer::RowContribution> contributions, double rate) {
+  const auto entry = entries_.at(part.group);
+  std::vector<float*> state;
+  for (const auto i : optimizers_.state_of(entry)) state.push_back(state_[i].data());
+  optimizers_[entry].update_rows(index, part, rows, weights_.data(), state, contributions, rate);
+}
+
 void DenseShard::move(Range range, double keep, std::span<const optimizer::Contribution> contributions) {
   const auto weights = weights_of(range);
   std::vector<kernels::Term> terms;

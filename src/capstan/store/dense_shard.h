@@ -24,7 +24,7 @@ struct ShardGroup {
 std::vector<ShardGroup> shard_groups(const FlatLayout& layout, const ParameterGroups& groups, Range shard);
 
 // The weights of one server's range, in memory of the caller (it may be shared), and their optimizer state.
-// Several threads may work on different chunks at once; everything else is not thread-safe.
+// Several threads may work on different chunks or rows at once; everything else is not thread-safe.
 class DenseShard {
  public:
   // Elements per chunk: 256 KiB of weights stay in a core's L2 cache between update and copy.
@@ -50,6 +50,11 @@ class DenseShard {
   void apply_chunk(std::size_t chunk, const optimizer::UpdateIndex& index,
                    std::span<const optimizer::Contribution> contributions,
                    std::span<float* const> destinations, const UpdateRule& rule = {}, std::size_t group = 0);
+  // Updates some rows of a group that is a row tensor, with the contributions that have them: rows that are
+  // sorted, each once, each in a contribution.
+  void apply_rows(const RowPart& part, std::span<const std::uint32_t> rows,
+                  const optimizer::UpdateIndex& index,
+                  std::span<const optimizer::RowContribution> contributions, double rate);
   // Adds a contribution to one chunk of the accumulated sum; with `first`, replaces the sum by it.
   void accumulate_chunk(std::size_t chunk, const optimizer::Contribution& contribution, bool first);
   // The accumulated sum as a contribution; make_sum() allocates it before the first accumulate_chunk().
