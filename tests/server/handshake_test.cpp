@@ -85,12 +85,12 @@ TEST(Handshake, AnotherProtocolIsRefusedWithBothNumbers) {
   const auto trusted = server.answer(hello);
   ASSERT_FALSE(trusted);
   EXPECT_EQ(trusted.status().code(), StatusCode::kRefused);
-  EXPECT_THAT(trusted.status().message(), HasSubstr("protocol 8 here and 77 there"));
+  EXPECT_THAT(trusted.status().message(), HasSubstr("protocol 9 here and 77 there"));
   auto challenge = server.challenge();
   challenge.protocol = 42;
   const auto refused = client.answer(challenge);
   ASSERT_FALSE(refused);
-  EXPECT_THAT(refused.status().message(), HasSubstr("protocol 8 here and 42 there"));
+  EXPECT_THAT(refused.status().message(), HasSubstr("protocol 9 here and 42 there"));
 }
 
 TEST(Handshake, AProofOfAnotherSessionIsWorthless) {

@@ -158,9 +158,9 @@ TEST(Membership, BadBytesFromAPeerThatHasNotJoinedEndItsConnectionOnly) {
   }
   RawPeer wrong_protocol(cluster.network(), "0");
   wire::Hello hello;
-  hello.protocol = 9;
+  hello.protocol = 8;
   wrong_protocol.send(hello);
-  EXPECT_THAT(wrong_protocol.wait_closed().value_or(""), HasSubstr("protocol 8 here and 9 there"));
+  EXPECT_THAT(wrong_protocol.wait_closed().value_or(""), HasSubstr("protocol 9 here and 8 there"));
   expect_job_continues(cluster, 2);
 }
 

@@ -8,6 +8,7 @@
 #include <spdlog/sinks/null_sink.h>
 
 #include "capstan/transport/loopback/loopback.h"
+
 #include "support/fake_clock.h"
 
 namespace capstan::server {
@@ -57,7 +58,7 @@ class Delivery : public ::testing::Test, private MemberTable::Events {
                                  [this](auto connection) { members_.accept(std::move(connection)); });
     std::ranges::fill(weights_, 1.0f);
     executor_.emplace(time_.loop(), std::make_unique<store::DenseShard>(weights_, optimizer_), 1);
-    delivery_.emplace(*executor_, members_, in_place);
+    delivery_.emplace(*executor_, members_, WeightDelivery::Options{.in_place = in_place});
   }
   // On the loop of the server, or on another one.
   Client& join(Role role, std::uint32_t index, Incarnation incarnation = kIncarnation,

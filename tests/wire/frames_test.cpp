@@ -24,10 +24,10 @@ class Frames : public ::testing::Test {
 // Written by hand from docs/wire_format.md.
 TEST_F(Frames, BeginWithTheirSequenceNumber) {
   (void)writer_.write(Heartbeat{});
-  const auto frame = copy(writer_.write(Leave{}));
+  const auto frame = copy(writer_.write(Heartbeat{}));
   EXPECT_EQ(frame,
             (std::vector<std::byte>{std::byte{1}, std::byte{0}, std::byte{0}, std::byte{0}, std::byte{0},
-                                    std::byte{0}, std::byte{0}, std::byte{0}, std::byte{12}, std::byte{0}}));
+                                    std::byte{0}, std::byte{0}, std::byte{0}, std::byte{13}, std::byte{0}}));
 }
 
 TEST_F(Frames, AreReadInOrder) {

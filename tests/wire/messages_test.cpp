@@ -74,7 +74,36 @@ TEST(Messages, APushHasTheBytesOfTheDocument) {
                               0x07, 0x00, 0x00, 0x00,                          // wait_us
                               0x09, 0x00, 0x00, 0x00,                          // data_us
                               0x01, 0x00, 0x00, 0x00,                          // phase
+                              0x00,                                            // no rows
                           }));
+}
+
+TEST(Messages, RowsHaveTheBytesOfTheDocument) {
+  Push push;
+  push.rows = {6, {2, 3}, 4, 5};
+  const auto with = encode(push), without = encode(Push{});
+  ASSERT_EQ(with.size(), without.size() + 36);
+  EXPECT_EQ(std::vector<std::byte>(with.end() - 37, with.end()),
+            bytes({
+                0x01,                          // present
+                0x06, 0, 0, 0, 0,    0, 0, 0,  // held
+                0x02, 0, 0, 0,                 // two counts
+                0x02, 0, 0, 0, 0x03, 0, 0, 0,  //
+                0x04, 0, 0, 0, 0,    0, 0, 0,  // pushed_bytes
+                0x05, 0, 0, 0, 0,    0, 0, 0,  // pulled_bytes
+            }));
+  Weights weights;
+  weights.rows = {7, false, {9}, 8};
+  const auto answer = encode(weights);
+  ASSERT_EQ(answer.size(), encode(Weights{}).size() + 25);
+  EXPECT_EQ(std::vector<std::byte>(answer.end() - 26, answer.end()), bytes({
+                                                                         0x01,  // present
+                                                                         0x07, 0, 0, 0, 0, 0, 0, 0,  // number
+                                                                         0x00,                       // whole
+                                                                         0x01, 0, 0, 0,  // one count
+                                                                         0x09, 0, 0, 0,  //
+                                                                         0x08, 0, 0, 0, 0, 0, 0, 0,  // bytes
+                                                                     }));
 }
 
 TEST(Messages, WeightsHaveTheBytesOfTheDocument) {
@@ -86,11 +115,12 @@ TEST(Messages, WeightsHaveTheBytesOfTheDocument) {
                 0x02, 0x00, 0x00, 0x00, 0, 0, 0, 0,  // applied
                 0x01,                                // stop
                 0x00,                                // buffers
+                0x00,                                // no rows
             }));
 }
 
 TEST(Messages, StringsListsAndOptionsHaveTheBytesOfTheDocument) {
-  const Join join{Role::kObserver, 3u, {1}, {{"ab", {2, -1}}}, {}, {7, 8, 9}, "x", {{"d", {"*"}}}};
+  const Join join{Role::kObserver, 3u, {1}, {{"ab", {2, -1}, true}}, {}, {7, 8, 9}, "x", {{"d", {"*"}}}};
   EXPECT_EQ(encode(join), bytes({
                               0x04, 0x00,                                   // type
                               0x01,                                         // role
@@ -102,6 +132,7 @@ TEST(Messages, StringsListsAndOptionsHaveTheBytesOfTheDocument) {
                               0x02, 0,    0,    0,    0,    0,    0,    0,  //
                               0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,     //
                               0xff,                                         //
+                              0x01,                                         // sparse
                               0x00, 0x00, 0x00, 0x00,                       // no buffers
                               0x07, 0,    0,    0,    0,    0,    0,    0,  // samples
                               0x08, 0,    0,    0,    0,    0,    0,    0,  // seed

@@ -81,6 +81,13 @@ std::uint64_t total_size(std::span<const Range> ranges) {
   return size;
 }
 
+std::uint64_t dense_bytes(const FlatLayout& layout, const ParameterGroups& groups) {
+  auto bytes = layout.bytes();
+  for (std::size_t t = 0; t < groups.of_tensors().size(); ++t)
+    if (groups[groups.of_tensors()[t]].is_rows) bytes -= layout.tensors()[t].elements() * sizeof(float);
+  return bytes;
+}
+
 FlatLayout all_dense(const FlatLayout& layout) {
   auto tensors = layout.tensors();
   for (auto& tensor : tensors) tensor.sparse = false;

@@ -63,6 +63,9 @@ class ShardRows {
 // The elements of all ranges.
 std::uint64_t total_size(std::span<const Range> ranges);
 
+// The bytes of all parameters that are in no row tensor's group.
+std::uint64_t dense_bytes(const FlatLayout& layout, const ParameterGroups& groups);
+
 // The same layout without row tensors.
 FlatLayout all_dense(const FlatLayout& layout);
 

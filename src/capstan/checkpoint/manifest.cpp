@@ -54,7 +54,10 @@ Json parse(const std::string& text) {
 
 Json to_json(const std::vector<TensorShape>& shapes) {
   auto list = Json::array();
-  for (const auto& s : shapes) list.push_back({{"name", s.name}, {"shape", s.dims}});
+  for (const auto& s : shapes) {
+    list.push_back({{"name", s.name}, {"shape", s.dims}});
+    if (s.sparse) list.back()["sparse"] = true;
+  }
   return list;
 }
 
@@ -70,6 +73,9 @@ std::vector<TensorShape> shapes(const Json& json) {
       elements *= dim;
       shape.dims.push_back(static_cast<std::int64_t>(dim));
     }
+    shape.sparse = s.value("sparse", false);
+    if (shape.sparse && shape.dims.size() != 2)
+      throw UserError(fmt::format("tensor {} has sparse gradients and not two dimensions", shape.name));
   }
   return list;
 }

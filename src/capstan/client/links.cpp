@@ -131,6 +131,11 @@ void Links::beat() {
   timer_ = driver_.loop().call_at(now + kHeartbeatInterval, [this] { beat(); });
 }
 
+void Links::lose(std::size_t server, const Status& why) {
+  links_[server]->close();
+  on_lost(*links_[server], why);
+}
+
 void Links::send(std::size_t server, const wire::Message& message) {
   links_[server]->send(message);
 }

@@ -68,6 +68,8 @@ class Links final : private cluster::Link::Events {
   const Status& failure() const { return failure_; }
   // This server has confirmed the leave: the end of its connection is not a loss.
   void expect_end(std::size_t server) { links_[server]->expect_end(); }
+  // This server has sent malformed bytes: the job ends for this client.
+  void lose(std::size_t server, const Status& why);
   // Ends all connections.
   void close();
 

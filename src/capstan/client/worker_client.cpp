@@ -1,6 +1,7 @@
 #include "capstan/client/worker_client.h"
 
 #include <algorithm>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -64,10 +65,10 @@ Status WorkerClient::check_joined() const {
   return Status::ok();
 }
 
-// Of the phases of a push: with local steps, it carries all tensors.
+// Of the phases and row tensors of a push: with local steps, it carries all tensors whole.
 ParameterGroups WorkerClient::push_groups() const {
   const bool local = !joined_.local.entries.empty();
-  return {layout_, {.phases = local ? std::vector<StepPhase>() : part_.phases}};
+  return {local ? all_dense(layout_) : layout_, {.phases = local ? std::vector<StepPhase>() : part_.phases}};
 }
 
 // All servers have accepted this worker: allocates the memory and shares it.
@@ -78,6 +79,8 @@ Status WorkerClient::prepare() {
                               : WeightsArena::own_segment(layout_.size());
   const auto groups = push_groups();
   for (std::size_t s = 0; s < links_.size(); ++s) {
+    parts_[s].shares_memory = links_.shares_memory(s);
+    parts_[s].rows = ShardRows(layout_, groups, range(s));
     for (const auto& part : push_ranges(layout_, groups, range(s)))
       parts_[s].pushed.push_back(gradients().subspan(range(s).begin + part.begin, part.size()));
     if (auto& segment = parts_[s].weights) {
@@ -104,7 +107,7 @@ void WorkerClient::on_joined(std::size_t server, std::optional<transport::Segmen
   }
   // Reconnected: repeats what was in flight; servers recognize what they have received before.
   share_memory(server);
-  if (!leave_confirmed_.empty()) links_.send(server, wire::Leave{});
+  if (!leave_confirmed_.empty()) links_.send(server, wire::Leave{row_bytes_.pulled});
   if (initial_.requested) send_initial_weights(server);
   if (!request_.is_waiting()) return;
   if (request_.push()) send_push(server);
@@ -112,7 +115,31 @@ void WorkerClient::on_joined(std::size_t server, std::optional<transport::Segmen
   links_.send(0, wire::Pull{request_.renumber(), {}});
 }
 
+// Rows of the servers' order of parts: the numbers, then the values unless memory is shared.
+void WorkerClient::pack(std::size_t server, std::uint32_t phase, const RowLists& rows) {
+  auto& part = parts_[server];
+  if (part.rows.empty()) return;
+  CAPSTAN_CHECK(rows.size() == layout_.tensors().size(), "a push has the rows of every tensor");
+  const RowPayload payload{part.rows.dense(phase), parts_of(part.rows, phase), !part.shares_memory};
+  std::vector<std::span<const std::uint32_t>> lists;
+  part.counts.clear();
+  for (const auto* tensor : payload.parts) {
+    lists.push_back(tensor->within(rows[tensor->tensor]));
+    CAPSTAN_CHECK(tensor->check(lists.back()).is_ok(), "rows are sorted, each once");
+    part.counts.push_back(static_cast<std::uint32_t>(lists.back().size()));
+    row_bytes_.pushed +=
+        lists.back().size() * sizeof(std::uint32_t) + tensor->size(lists.back()) * sizeof(float);
+  }
+  part.packed.resize(payload.size(lists));
+  payload.pack(lists, gradients().data() + range(server).begin, part.packed);
+}
+
 void WorkerClient::send_push(std::size_t server) {
+  if (auto& part = parts_[server]; !part.rows.empty()) {
+    auto push = *request_.push();
+    push.rows = {part.held, part.counts, row_bytes_.pushed, row_bytes_.reported};
+    return links_.send(server, push, part.packed);
+  }
   if (links_.shares_memory(server)) {
     links_.send(server, *request_.push());
   } else {
@@ -149,10 +176,14 @@ Result<Update> WorkerClient::pull() {
   return update;
 }
 
-Result<Update> WorkerClient::push_pull(const StepReport& report) {
+Result<Update> WorkerClient::push_pull(const StepReport& report, const RowLists& rows) {
   const auto microseconds = [](double s) { return static_cast<std::uint32_t>(std::min(s * 1e6, 4e9)); };
   CAPSTAN_CHECK(report.phase < parts_[0].pushed.size(), "a push is of a phase that the worker has declared");
   auto& c = counters_;
+  driver_.with_lock([&] {
+    row_bytes_ = {0, std::exchange(row_bytes_.pulled, 0), 0};
+    for (std::size_t s = 0; s < links_.size(); ++s) pack(s, report.phase, rows);
+  });
   ++c.sequence.value;
   c.steps.value += report.steps;
   auto update = exchange(wire::Push{rank(), links_.incarnation(), c.sequence, c.steps, c.version,
@@ -187,7 +218,7 @@ void WorkerClient::leave() {
   driver_.with_lock([&] {
     request_.cancel();
     leave_confirmed_.assign(links_.size(), false);
-    for (std::size_t s = 0; s < links_.size(); ++s) links_.send(s, wire::Leave{});
+    for (std::size_t s = 0; s < links_.size(); ++s) links_.send(s, wire::Leave{row_bytes_.pulled});
   });
   const auto confirmed = [&] { return std::ranges::all_of(leave_confirmed_, std::identity{}); };
   driver_.run_until([&] { return confirmed() || !links_.failure().is_ok(); },
@@ -204,10 +235,17 @@ transport::Placement WorkerClient::on_payload(std::size_t server, const wire::Me
   }
   const auto* weights = std::get_if<wire::Weights>(&message);
   if (!weights || !weights_) return transport::Placement::refuse();
+  const bool changes = weights->rows && !weights->rows->whole;
   const auto destination = std::as_writable_bytes(weights_->receivable(range(server)));
-  if (bytes != destination.size()) return transport::Placement::refuse();
+  // With the numbers of rows, the payload may be up to twice as long as the range.
+  const bool fits = changes ? bytes <= 2 * destination.size() && bytes % sizeof(float) == 0
+                            : bytes == destination.size();
+  if (!fits) return transport::Placement::refuse();
   if (!request_.expects(server, weights->request)) return transport::Placement::discard();
-  return transport::Placement::receive(destination);
+  if (!changes) return transport::Placement::receive(destination);
+  auto& arriving = parts_[server].arriving;
+  arriving.resize(bytes / sizeof(float));
+  return transport::Placement::receive(std::as_writable_bytes(std::span(arriving)));
 }
 
 void WorkerClient::on_message(std::size_t server, const wire::Message& message) {
@@ -222,7 +260,30 @@ void WorkerClient::on_message(std::size_t server, const wire::Message& message) 
   }
   if (std::holds_alternative<wire::StopRequest>(message)) asked_to_stop_ = true;
   const auto* weights = std::get_if<wire::Weights>(&message);
-  if (weights && request_.expects(server, weights->request)) request_.answer(server, *weights);
+  if (!weights || !request_.expects(server, weights->request)) return;
+  if (auto bad = take_rows(server, *weights); !bad.is_ok()) return links_.lose(server, bad);
+  request_.answer(server, *weights);
+}
+
+// The rows that have changed, unless the server has written them to shared memory.
+Status WorkerClient::take_rows(std::size_t server, const wire::Weights& weights) {
+  auto& part = parts_[server];
+  const auto payload = std::exchange(part.arriving, {});
+  if (!weights.rows) return Status::ok();
+  const auto& rows = *weights.rows;
+  if (!rows.whole && !part.shares_memory) {
+    const RowPayload expected{part.rows.dense(), parts_of(part.rows)};
+    if (rows.counts.size() != expected.parts.size())
+      return Status::malformed("an answer with rows of other tensors");
+    for (std::size_t i = 0; i < rows.counts.size(); ++i)
+      if (rows.counts[i] > expected.parts[i]->rows())
+        return Status::malformed("an answer with more rows than there are");
+    auto* const to = weights_->receivable(range(server)).data();
+    if (const auto lists = expected.unpack(rows.counts, payload, to); !lists) return lists.status();
+  }
+  part.held = rows.number;
+  row_bytes_.pulled += rows.bytes;
+  return Status::ok();
 }
 
 void WorkerClient::send_initial_weights(std::size_t server) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "capstan/base/data_segment.h"
+#include "capstan/base/row_payload.h"
 #include "capstan/client/links.h"
 #include "capstan/client/pending_request.h"
 #include "capstan/client/weights_arena.h"
@@ -68,8 +69,9 @@ class WorkerClient final : private Links::Events {
   std::vector<float> initial_buffers();
   // Earlier incarnations of this worker have computed this many steps of its data in this job.
   void skip_to(StepCount steps) { counters_.steps = steps; }
-  // Pushes gradients() and waits for the weights that the strategy releases.
-  Result<Update> push_pull(const StepReport& report);
+  // Pushes gradients() and waits for the weights that the strategy releases. `rows`, if the layout has row
+  // tensors: the rows of each tensor's gradient; other rows of gradients() are not used.
+  Result<Update> push_pull(const StepReport& report, const RowLists& rows = {});
   // Reports progress since the last push, for the progress display.
   void report_progress(const StepReport& so_far);
   // The job ends now: the worker stops without another push.
@@ -92,6 +94,12 @@ class WorkerClient final : private Links::Events {
   struct ServerPart {
     std::optional<transport::Segment> weights;   // the server's, until it is mapped into the arena
     std::vector<std::span<const float>> pushed;  // by phase: the part of the gradients that a push carries
+    bool shares_memory = false;
+    ShardRows rows;                     // of the server's row tensors, if it has any
+    std::vector<std::uint32_t> counts;  // of the current push's rows, by part
+    std::vector<float> packed;          // its payload
+    std::vector<float> arriving;        // the payload of an answer with rows
+    std::uint64_t held = 0;             // number of the last answer taken
   };
   struct Counters {
     Sequence sequence;  // of the last push
@@ -99,6 +107,12 @@ class WorkerClient final : private Links::Events {
     Version version;       // of the weights
     double last_wait = 0;  // seconds; 0 once a push has reported it
     double communication_seconds = 0;
+  };
+  // Of rows, for the servers' report.
+  struct RowBytes {
+    std::uint64_t pushed = 0;    // with the current push
+    std::uint64_t reported = 0;  // pulled before it, and reported with it
+    std::uint64_t pulled = 0;    // since then
   };
 
   WorkerClient(const LinkOptions& options, Connector connector, const FlatLayout& layout,
@@ -113,6 +127,8 @@ class WorkerClient final : private Links::Events {
   Status check_joined() const;
   Range range(std::size_t server) const;
   ParameterGroups push_groups() const;
+  void pack(std::size_t server, std::uint32_t phase, const RowLists& rows);
+  Status take_rows(std::size_t server, const wire::Weights& weights);
   void send_push(std::size_t server);
   void share_memory(std::size_t server);
   void send_initial_weights(std::size_t server);
@@ -129,6 +145,7 @@ class WorkerClient final : private Links::Events {
   // Guarded by the driver's lock.
   InitialWeights initial_;
   PendingRequest request_;
+  RowBytes row_bytes_;
   std::vector<float> buffers_;         // from the servers
   std::vector<bool> leave_confirmed_;  // while leaving: which servers have confirmed it
 

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "capstan/base/json.h"
+#include "capstan/base/row_tensors.h"
 #include "capstan/base/text.h"
 #include "capstan/metrics/evaluation.h"
 #include "capstan/optimizer/spec.h"
@@ -40,10 +41,12 @@ Estimate estimate(const config::JobConfig& config, const FlatLayout& layout,
   const bool local = spec.first->local_steps().uses_local_steps();
   const optimizer::OptimizerSet own(config.optimizer.spec(), {});
   const auto arrays = (in_place ? 1 : 2) + (local ? 1 + own.state_names().size() : 0);
-  // With local steps one push carries all phases. Every push is answered by the whole weights.
-  const ParameterGroups groups(layout, {.phases = local ? std::vector<StepPhase>() : phases});
+  // With local steps one push carries all phases. Every push is answered by the whole weights. The rows of
+  // row tensors depend on the data, so all are counted.
+  const auto dense = all_dense(layout);
+  const ParameterGroups groups(dense, {.phases = local ? std::vector<StepPhase>() : phases});
   std::uint64_t step = 0;
-  for (const auto pushed : placement::push_bytes(layout, groups, config.servers)) step += pushed + model;
+  for (const auto pushed : placement::push_bytes(dense, groups, config.servers)) step += pushed + model;
   return {model + state, model * arrays, step * spec.first->pushes_per_update(config.workers)};
 }
 

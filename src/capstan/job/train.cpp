@@ -73,12 +73,16 @@ void check_dataset(const std::filesystem::path& run, const PreparedTask& task) {
                   (run / kDataset).string()));
 }
 
-// Rejects groups without tensors, and strategies that cannot be combined with the task's phases.
+// Rejects groups without tensors, and strategies and optimizers that cannot be combined with the task's
+// phases or row tensors.
 void check_groups(const config::JobConfig& config, const PreparedTask& task) {
   auto table = config.group_table();
   table.phases = task.task->phases();
   const ParameterGroups groups(task.layout, table);
-  if (config.has_servers()) config.strategy_spec().check_phases(groups);
+  optimizer::check_rows(config.optimizer.spec(), task.layout, groups);
+  if (!config.has_servers()) return;
+  config.strategy_spec().check_phases(groups);
+  config.strategy_spec().check_rows(task.layout, groups);
 }
 
 // The limit may come from the resumed run's configuration, so the message names it.

@@ -14,6 +14,12 @@ namespace {
 void check_arguments(const FlatLayout& layout, std::span<const float> initial) {
   if (const auto valid = wire::from_wire(wire::to_wire(layout)); !valid)
     throw UserError("FlatLayout: " + valid.status().message());
+  for (const auto& tensor : layout.tensors()) {
+    if (tensor.sparse)
+      throw UserError(fmt::format(
+          "FlatLayout: tensor {} is sparse; capstan::Worker pushes whole gradients: declare it dense",
+          tensor.name));
+  }
   if (initial.size() != layout.size()) {
     throw UserError(fmt::format("the initial weights have {} elements; the layout has {}, gaps included",
                                 initial.size(), layout.size()));

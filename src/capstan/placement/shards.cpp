@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "capstan/base/check.h"
+#include "capstan/base/row_tensors.h"
 
 namespace capstan::placement {
 namespace {
@@ -35,10 +36,14 @@ std::vector<std::uint64_t> push_bytes(const FlatLayout& layout, const ParameterG
                                       std::uint32_t servers) {
   std::vector<std::uint64_t> bytes(groups.phases());
   for (const auto& shard : split(layout.size(), servers)) {
+    const ShardRows rows(layout, groups, shard);
     const auto pushed = push_ranges(layout, groups, shard);
-    for (std::size_t phase = 0; phase < pushed.size(); ++phase) {
-      const Range part{shard.begin + pushed[phase].begin, shard.begin + pushed[phase].end};
-      bytes[phase] += parameters_within(layout, part) * sizeof(float);
+    for (std::uint32_t phase = 0; phase < pushed.size(); ++phase) {
+      const auto ranges = rows.empty() ? std::vector{pushed[phase]} : rows.dense(phase);
+      for (const auto& range : ranges) {
+        const Range part{shard.begin + range.begin, shard.begin + range.end};
+        bytes[phase] += parameters_within(layout, part) * sizeof(float);
+      }
     }
   }
   return bytes;

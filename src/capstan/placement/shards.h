@@ -17,7 +17,7 @@ inline constexpr std::uint64_t kBoundary = 4096 / sizeof(float);
 std::vector<Range> split(std::uint64_t size, std::uint32_t servers);
 
 // For each phase, the bytes of the parameters that a push carries to all servers (push_ranges(), without
-// gaps).
+// gaps), and without row tensors, whose rows differ from push to push.
 std::vector<std::uint64_t> push_bytes(const FlatLayout& layout, const ParameterGroups& groups,
                                       std::uint32_t servers);
 

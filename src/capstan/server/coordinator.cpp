@@ -146,6 +146,10 @@ void Coordinator::progressed(WorkerId id, const wire::Progress& progress) {
   worker.underway = progress.samples;
 }
 
+void Coordinator::count_last_pull(WorkerId id, std::uint64_t row_bytes) {
+  if (id.value < workers_.size() && !workers_[id].has_ended()) pulled_row_bytes_ += row_bytes;
+}
+
 Actions Coordinator::member_ended(const wire::Member& member, bool lost, TimePoint now) {
   begin(now);
   if (member.role == Role::kObserver)
@@ -225,6 +229,10 @@ void Coordinator::count_push(WorkerRecord& worker) {
   row.data_seconds += 1e-6 * push.data_us;
   const auto phase = groups_.phase_of(push.sequence.value);
   ++pushes_[phase];
+  if (push.rows) {
+    pushed_row_bytes_ += push.rows->pushed_bytes;
+    pulled_row_bytes_ += push.rows->pulled_bytes;
+  }
   for (std::uint32_t g = 0; g < engines_.size(); ++g) {
     worker.released[g] = !is_in_phase(g, phase);
     if (worker.released[g]) worker.marks[g] = std::max(worker.marks[g], push.sequence);

@@ -66,6 +66,8 @@ class Coordinator {
   Actions staged(ServerId server, WorkerId worker, Incarnation incarnation, Sequence sequence, TimePoint now);
   Actions pull(const wire::Member& member, const wire::Pull& pull, TimePoint now);
   void progressed(WorkerId worker, const wire::Progress& progress);
+  // Bytes of rows that a worker has pulled since its last push.
+  void count_last_pull(WorkerId worker, std::uint64_t row_bytes);
   Actions member_ended(const wire::Member& member, bool lost, TimePoint now);
   Actions stop(TimePoint now);  // ends the job: no step begins, steps that have begun are finished
   Actions tick(TimePoint now);  // applies deadlines
@@ -93,6 +95,9 @@ class Coordinator {
   wire::StatusReport report() const;
   const std::vector<std::uint64_t>& pushes() const { return pushes_; }  // by phase
   std::uint64_t pulls() const { return pulls_; }
+  // Of rows; bytes of other tensors follow from the number of pushes and pulls.
+  std::uint64_t pushed_row_bytes() const { return pushed_row_bytes_; }
+  std::uint64_t pulled_row_bytes() const { return pulled_row_bytes_; }
 
  private:
   struct Observation {
@@ -147,6 +152,7 @@ class Coordinator {
   std::optional<WorkerId> initializer_;
   std::vector<std::uint64_t> pushes_;  // by phase
   std::uint64_t pulls_ = 0;
+  std::uint64_t pushed_row_bytes_ = 0, pulled_row_bytes_ = 0;
   bool resumed_ = false;   // the weights come from a checkpoint, not from a worker
   bool stopping_ = false;  // no step begins any more
 };

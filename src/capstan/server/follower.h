@@ -28,7 +28,7 @@ class Follower final : public Role, private cluster::Link::Events {
   transport::Placement place(const wire::Member&, const wire::Message&, std::size_t) override;
   Status take(const wire::Member& member, const wire::Message& message) override;
   // A worker sends Leave to every server; a follower acts on the leader's Gone.
-  void left(std::uint32_t, Incarnation) override {}
+  void left(std::uint32_t, Incarnation, const wire::Leave&) override {}
   void lost(const wire::Member& member, Incarnation incarnation, const Status& why) override;
   void tick() override;
   void stop() override;

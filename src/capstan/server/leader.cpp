@@ -4,6 +4,7 @@
 #include <spdlog/logger.h>
 
 #include "capstan/base/check.h"
+#include "capstan/base/row_tensors.h"
 #include "capstan/user_error.h"
 
 namespace capstan::server {
@@ -42,6 +43,12 @@ void Leader::member_ended(std::uint32_t rank, Incarnation incarnation, bool lost
   if (context_.shard.has_model()) context_.shard.staging().forget({rank}, current);
   arriving_.erase({rank});
   check_end();
+}
+
+void Leader::left(std::uint32_t rank, Incarnation incarnation, const wire::Leave& leave) {
+  if (rank < options_.job.workers && coordinator_.incarnation(rank) == incarnation)
+    coordinator_.count_last_pull({rank}, leave.pulled_bytes);
+  member_ended(rank, incarnation, false);
 }
 
 void Leader::lost(const wire::Member& member, Incarnation incarnation, const Status& why) {
@@ -285,7 +292,9 @@ wire::StatusReport Leader::status() const {
   report.seconds = last > started_at_ ? seconds(last - started_at_) : 0;
   for (std::size_t phase = 0; phase < push_bytes_.size(); ++phase)
     report.bytes_pushed += coordinator_.pushes()[phase] * push_bytes_[phase];
-  report.bytes_pulled = coordinator_.pulls() * context_.shard.layout().bytes();
+  report.bytes_pushed += coordinator_.pushed_row_bytes();
+  report.bytes_pulled = coordinator_.pulls() * dense_bytes(context_.shard.layout(), context_.shard.groups()) +
+                        coordinator_.pulled_row_bytes();
   if (checkpoints_) {
     const auto& checkpointer = checkpoints_->checkpointer();
     report.checkpoint = checkpointer.newest();

@@ -47,7 +47,7 @@ class Leader final : public Role {
   transport::Placement place(const wire::Member& member, const wire::Message& message,
                              std::size_t bytes) override;
   Status take(const wire::Member& member, const wire::Message& message) override;
-  void left(std::uint32_t rank, Incarnation incarnation) override { member_ended(rank, incarnation, false); }
+  void left(std::uint32_t rank, Incarnation incarnation, const wire::Leave& leave) override;
   void lost(const wire::Member& member, Incarnation incarnation, const Status& why) override;
   void tick() override;
   void stop() override;
@@ -90,7 +90,7 @@ class Leader final : public Role {
   std::map<wire::Member, wire::Pull> pulls_;  // of observers, until their previous answer is sent
   std::set<WorkerId> have_buffers_;           // workers that got their initial buffers
   bool stopped_ = false;                      // by request, before the workers finished
-  std::vector<std::uint64_t> push_bytes_;     // by phase: of one push, over all servers
+  std::vector<std::uint64_t> push_bytes_;     // by phase: of one push, over all servers, without rows
   TimePoint start_by_;                        // then the job starts without the missing workers
   TimePoint started_at_;
 };

@@ -1,6 +1,7 @@
 #include "capstan/server/push_staging.h"
 
 #include <algorithm>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -23,6 +24,7 @@ PushStaging::PushStaging(Range shard, const FlatLayout& layout, ParameterGroups 
     : shard_(shard),
       layout_size_(layout.size()),
       groups_(std::move(groups)),
+      rows_(layout, groups_, shard),
       parts_(push_ranges(layout, groups_, shard)),
       marks_(std::move(marks)) {}
 
@@ -31,6 +33,8 @@ bool PushStaging::join(WorkerId worker, Incarnation incarnation) {
   const bool reconnects = entry.arena && entry.incarnation == incarnation;
   if (!reconnects) {
     entry = {incarnation, std::make_shared<WorkerArena>(shard_, layout_size_), {}, {}, false, {}};
+    entry.arena->rows().pushed.resize(rows_.parts().size());
+    entry.arena->rows().given.resize(rows_.parts().size());
     entry.settled.resize(groups_.size());
     for (const auto& mark : marks_) {
       if (mark.worker == worker && mark.incarnation == incarnation) entry.settled[mark.group] = mark.sequence;
@@ -39,6 +43,7 @@ bool PushStaging::join(WorkerId worker, Incarnation incarnation) {
   }
   entry.arena->take_initial();  // the rest of what its earlier connection sent never arrives
   entry.announced = false;
+  entry.arriving.reset();  // the connection that it came from has ended
   return !reconnects;
 }
 
@@ -63,11 +68,43 @@ Status PushStaging::check(WorkerId from, const wire::Push& push, std::size_t pay
   const auto phase = groups_.phase_of(push.sequence.value);
   if (push.phase != phase)
     return Status::malformed(fmt::format("a push of phase {} where phase {} is due", push.phase, phase));
-  const auto expected = entry->arena->shares_gradients() ? 0 : parts_[phase].size() * sizeof(float);
-  if (payload_bytes != expected)
-    return Status::malformed(fmt::format("a push with a payload of {} bytes where phase {} has {}",
-                                         payload_bytes, phase, expected));
+  return check_payload(*entry, push, payload_bytes);
+}
+
+Status PushStaging::check_payload(const Entry& entry, const wire::Push& push, std::size_t bytes) const {
+  if (!rows_.empty()) return check_rows(entry, push, bytes);
+  if (push.rows) return Status::malformed("a push with rows, of which this server has none");
+  const auto expected = entry.arena->shares_gradients() ? 0 : parts_[push.phase].size() * sizeof(float);
+  if (bytes != expected)
+    return Status::malformed(
+        fmt::format("a push with a payload of {} bytes where phase {} has {}", bytes, push.phase, expected));
   return Status::ok();
+}
+
+// The numbers of the rows are checked when they have arrived.
+Status PushStaging::check_rows(const Entry& entry, const wire::Push& push, std::size_t bytes) const {
+  if (!push.rows) return Status::malformed("a push without rows, of which this server has some");
+  const auto payload = row_payload(entry, push.phase);
+  const auto& counts = push.rows->counts;
+  if (counts.size() != payload.parts.size())
+    return Status::malformed(fmt::format("a push with rows of {} tensors where phase {} has {}",
+                                         counts.size(), push.phase, payload.parts.size()));
+  for (std::size_t i = 0; i < counts.size(); ++i) {
+    if (counts[i] > payload.parts[i]->rows())
+      return Status::malformed(fmt::format("a push with {} rows of a tensor of which {} are here", counts[i],
+                                           payload.parts[i]->rows()));
+  }
+  const auto possible = payload.possible_size(counts);
+  if (bytes % sizeof(float) != 0 || bytes < possible.begin * sizeof(float) ||
+      bytes > possible.end * sizeof(float))
+    return Status::malformed(fmt::format("a push with a payload of {} bytes where its rows have {} to {}",
+                                         bytes, possible.begin * sizeof(float),
+                                         possible.end * sizeof(float)));
+  return Status::ok();
+}
+
+RowPayload PushStaging::row_payload(const Entry& entry, std::uint32_t phase) const {
+  return {rows_.dense(phase), parts_of(rows_, phase), !entry.arena->shares_gradients()};
 }
 
 Status PushStaging::check_new(const Entry& entry, const wire::Push& push) const {
@@ -85,6 +122,11 @@ Result<transport::Placement> PushStaging::place(WorkerId from, const wire::Push&
   if (auto bad = check(from, push, bytes); !bad.is_ok()) return bad;
   auto& entry = entries_.at(from);
   if (push.sequence <= entry.staged) return Placement::discard();
+  if (!rows_.empty()) {
+    if (entry.arriving) return Status::malformed("a push while another one arrives");
+    entry.arriving.emplace(bytes / sizeof(float));
+    return Placement::receive(std::as_writable_bytes(std::span(*entry.arriving)));
+  }
   const auto part = parts_[push.phase];
   return Placement::receive(
       std::as_writable_bytes(entry.arena->gradients().subspan(part.begin, part.size())));
@@ -95,6 +137,9 @@ Result<bool> PushStaging::stage(WorkerId from, const wire::Push& push, std::size
   auto& entry = entries_.at(from);
   const bool is_new = push.sequence > entry.staged;
   if (!is_new && entry.announced) return false;  // the first one will be answered
+  if (is_new && !rows_.empty()) {
+    if (auto bad = take_rows(entry, push); !bad.is_ok()) return bad;
+  }
   if (is_new) {
     entry.staged = push.sequence;
     for (std::uint32_t g = 0; g < groups_.size(); ++g) {
@@ -104,6 +149,20 @@ Result<bool> PushStaging::stage(WorkerId from, const wire::Push& push, std::size
   }
   entry.announced = true;
   return true;
+}
+
+// A malformed push changes at most the worker's own gradients.
+Status PushStaging::take_rows(Entry& entry, const wire::Push& push) const {
+  const auto payload = std::exchange(entry.arriving, {}).value_or(std::vector<float>());
+  const auto gradients = entry.arena->gradients();
+  auto lists = row_payload(entry, push.phase).unpack(push.rows->counts, payload, gradients.data());
+  if (!lists) return lists.status();
+  auto& rows = entry.arena->rows();
+  for (std::size_t i = 0; i < lists->size(); ++i)
+    rows.pushed[rows_.of_phase(push.phase)[i]] = std::move((*lists)[i]);
+  rows.push = push.sequence;
+  rows.held = push.rows->held;
+  return Status::ok();
 }
 
 Status PushStaging::share(WorkerId from, const wire::Share& share, transport::Segment segment) {

@@ -2,10 +2,12 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "capstan/base/ids.h"
 #include "capstan/base/parameter_groups.h"
+#include "capstan/base/row_payload.h"
 #include "capstan/checkpoint/manifest.h"
 #include "capstan/layout.h"
 #include "capstan/server/worker_arena.h"
@@ -56,6 +58,7 @@ class PushStaging {
     StepCount steps;                // of that push
     bool announced = false;         // the leader was notified since the worker last joined
     std::vector<Sequence> settled;  // by group: newest push that was processed, or is of another phase
+    std::optional<std::vector<float>> arriving = {};  // the payload of a push with rows
 
     bool in_use() const;  // the staged push waits for an order
   };
@@ -63,11 +66,16 @@ class PushStaging {
   const Entry* find(WorkerId worker) const;
   Status check(WorkerId from, const wire::Push& push, std::size_t payload_bytes) const;
   Status check_new(const Entry& entry, const wire::Push& push) const;
+  Status check_payload(const Entry& entry, const wire::Push& push, std::size_t bytes) const;
+  Status check_rows(const Entry& entry, const wire::Push& push, std::size_t bytes) const;
+  RowPayload row_payload(const Entry& entry, std::uint32_t phase) const;
+  Status take_rows(Entry& entry, const wire::Push& push) const;
 
   const Range shard_;
   const std::uint64_t layout_size_;
   const ParameterGroups groups_;
-  const std::vector<Range> parts_;  // by phase: the part of the shard that a push carries
+  const ShardRows rows_;
+  const std::vector<Range> parts_;  // by phase: the part of the shard that a push without rows carries
   const std::vector<checkpoint::HighWaterMark> marks_;
   std::map<WorkerId, Entry> entries_;
   bool is_open_ = false;

@@ -45,7 +45,7 @@ class Role {
                                      std::size_t bytes) = 0;
   virtual Status take(const wire::Member& member, const wire::Message& message) = 0;
   // A worker has left, or a member is lost.
-  virtual void left(std::uint32_t rank, Incarnation incarnation) = 0;
+  virtual void left(std::uint32_t rank, Incarnation incarnation, const wire::Leave& leave) = 0;
   virtual void lost(const wire::Member& member, Incarnation incarnation, const Status& why) = 0;
 
   virtual void tick() = 0;

@@ -109,8 +109,9 @@ Result<transport::Placement> Server::place(const wire::Member& member, const wir
 
 void Server::on_message(Peer& peer, cluster::Arrival arrival) {
   const auto member = *peer.member();
-  if (member.role == wire::Role::kWorker && std::holds_alternative<wire::Leave>(arrival.message))
-    return take_leave(peer);
+  if (const auto* leave = std::get_if<wire::Leave>(&arrival.message);
+      leave && member.role == wire::Role::kWorker)
+    return take_leave(peer, *leave);
   if (std::holds_alternative<wire::StatusRequest>(arrival.message)) return peer.channel().send(status());
   if (const auto bad = take(member, arrival); !bad.is_ok()) refuse(peer, bad);
 }
@@ -148,11 +149,11 @@ Status Server::take_initial(WorkerId worker, std::size_t payload_bytes) {
 }
 
 // A worker repeats its Leave if the confirmation was lost.
-void Server::take_leave(Peer& peer) {
+void Server::take_leave(Peer& peer, const wire::Leave& leave) {
   const auto rank = peer.member()->index;
   const auto incarnation = members_.incarnation(rank);
   members_.dismiss(peer);
-  if (incarnation) role_->left(rank, *incarnation);
+  if (incarnation) role_->left(rank, *incarnation, leave);
 }
 
 void Server::on_lost(const wire::Member& member, Incarnation incarnation, const Status& why) {

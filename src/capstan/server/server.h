@@ -60,7 +60,7 @@ class Server final : private MemberTable::Events {
   Status take(const wire::Member& member, cluster::Arrival& arrival);
   void refuse(Peer& peer, const Status& why);
   Status take_initial(WorkerId worker, std::size_t payload_bytes);
-  void take_leave(Peer& peer);
+  void take_leave(Peer& peer, const wire::Leave& leave);
   void tick();
 
   transport::EventLoop& loop_;

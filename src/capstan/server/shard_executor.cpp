@@ -59,6 +59,15 @@ void ShardExecutor::save(std::vector<float*> destinations, KeepAlive owner, Done
   pump();
 }
 
+void ShardExecutor::run(bool updates, std::function<Work()> begin, std::vector<KeepAlive> owners, Done done) {
+  queue_.push_back({.kind = Operation::Kind::kWork,
+                    .owners = std::move(owners),
+                    .done = std::move(done),
+                    .updates = updates,
+                    .begin = std::move(begin)});
+  pump();
+}
+
 void ShardExecutor::unpin() {
   --pins_;
   pump();
@@ -91,22 +100,34 @@ void ShardExecutor::run_piece(const Pass& pass, std::size_t chunk) {
       return shard_->copy_chunk(chunk, pass.destinations);
     case Operation::Kind::kSave:
       return shard_->save_chunk(chunk, pass.destinations);
+    case Operation::Kind::kWork:
+      return first.work.run(chunk);
   }
+}
+
+bool ShardExecutor::is_pinned(const Operation& operation) const {
+  return pins_ > 0 && (operation.kind == Operation::Kind::kApply || operation.updates);
+}
+
+std::pair<std::size_t, std::size_t> ShardExecutor::size_of(const Pass& pass) const {
+  const auto& first = pass.operations.front();
+  if (first.kind == Operation::Kind::kWork) return {first.work.pieces, first.work.elements};
+  const auto arrays = first.contributions.size() + pass.destinations.size();
+  if (arrays == 0) return {0, 0};
+  if (first.kind == Operation::Kind::kApply)
+    return {shard_->chunks(first.group), shard_->elements(first.group) * arrays};
+  return {shard_->chunks(), shard_->weights().size() * arrays};
 }
 
 void ShardExecutor::pump() {
   if (pumping_) return;  // called from a callback below, whose loop takes the new work
   pumping_ = true;
-  while (!busy_ && !queue_.empty() && !(queue_.front().kind == Operation::Kind::kApply && pins_ > 0)) {
+  while (!busy_ && !queue_.empty() && !is_pinned(queue_.front())) {
     auto next = next_pass();
-    const auto& first = next.operations.front();
-    const bool touches = !first.contributions.empty() || !next.destinations.empty();
-    const bool applies = first.kind == Operation::Kind::kApply;
-    const auto size = applies ? shard_->elements(first.group) : shard_->weights().size();
-    const auto chunks = applies ? shard_->chunks(first.group) : shard_->chunks();
-    const auto elements = size * (first.contributions.size() + next.destinations.size());
-    if (!touches || elements <= inline_elements_) {
-      for (std::size_t i = 0; touches && i < chunks; ++i) run_piece(next, i);
+    if (auto& first = next.operations.front(); first.begin) first.work = first.begin();
+    const auto [chunks, elements] = size_of(next);
+    if (chunks == 0 || elements <= inline_elements_) {
+      for (std::size_t i = 0; i < chunks; ++i) run_piece(next, i);
       finish(next);
       continue;
     }

@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "capstan/base/ids.h"
@@ -40,6 +41,15 @@ class ShardExecutor {
   // Copies the weights and the optimizer's state, after all earlier operations: one destination per array.
   void save(std::vector<float*> destinations, KeepAlive owner, Done done);
 
+  // Other work on the shard at this place in the queue.
+  struct Work {
+    std::size_t pieces = 0;
+    std::size_t elements = 0;  // that they touch
+    std::function<void(std::size_t piece)> run = {};
+  };
+  // `begin` runs on the loop's thread when all earlier operations are done.
+  void run(bool updates, std::function<Work()> begin, std::vector<KeepAlive> owners, Done done);
+
   // While a pin is held, no update starts: the weights are being read in place.
   void pin() { ++pins_; }
   void unpin();
@@ -53,7 +63,7 @@ class ShardExecutor {
 
  private:
   struct Operation {
-    enum class Kind { kApply, kAccumulate, kDeliver, kSave };
+    enum class Kind { kApply, kAccumulate, kDeliver, kSave, kWork };
     Kind kind = Kind::kApply;
     std::size_t group = 0;
     optimizer::UpdateIndex index = Version{};
@@ -63,15 +73,21 @@ class ShardExecutor {
     std::vector<float*> destinations = {};
     std::vector<KeepAlive> owners = {};
     Done done = {};
+    bool updates = false;  // kWork
+    std::function<Work()> begin = {};
+    Work work = {};  // once it has begun
   };
   // One pass over the shard: an update with the deliveries directly behind it (only the update if there are
-  // several groups), or deliveries, or one accumulation, or one save. A save takes no deliveries along, so
-  // that no worker waits for it.
+  // several groups), or deliveries, or one accumulation, one save or other work. A save takes no deliveries
+  // along, so that no worker waits for it.
   struct Pass {
     std::vector<Operation> operations;
     std::vector<float*> destinations;
   };
 
+  // Of a pass: its chunks, and the elements that they touch.
+  std::pair<std::size_t, std::size_t> size_of(const Pass& pass) const;
+  bool is_pinned(const Operation& operation) const;
   void pump();
   Pass next_pass();
   void run_piece(const Pass& pass, std::size_t chunk);

@@ -37,12 +37,15 @@ std::vector<std::string> ShardServer::state_names() const {
   return names;
 }
 
-// With local steps, phases and optimizers are those of the worker's own weights, and a push carries all
+// With local steps, phases, optimizers and rows are those of the worker's own weights, and a push carries all
 // tensors.
 ParameterGroups ShardServer::make_groups(const Model& model) const {
   const ParameterGroups groups(model.layout, {spec_.globs(), options_.optimizer.globs(), model.phases});
   spec_.check_phases(groups);
-  return spec_.first->local_steps().uses_local_steps() ? ParameterGroups(model.layout, {}) : groups;
+  spec_.check_rows(model.layout, groups);
+  optimizer::check_rows(options_.optimizer, model.layout, groups);
+  return spec_.first->local_steps().uses_local_steps() ? ParameterGroups(all_dense(model.layout), {})
+                                                       : groups;
 }
 
 Status ShardServer::check_model(const Model& model) const {
@@ -81,9 +84,11 @@ Status ShardServer::set_model(const Model& model, std::vector<checkpoint::HighWa
         "optimizer state",
         static_cast<double>(bytes) * (1 + state_names().size()) / 1e9, range.size(), state_names().size()));
   }
-  placed_ = {model, groups, range};
+  placed_ = {model, groups, range, ShardRows(model.layout, groups, range)};
   staging_.emplace(range, model.layout, groups, std::move(marks));
-  delivery_.emplace(*executor_, members_, terms_.in_place);
+  if (!placed_.rows.empty()) rows_.emplace(*executor_, placed_.rows);
+  delivery_.emplace(*executor_, members_, WeightDelivery::Options{terms_.in_place, spec_.compensates()},
+                    rows_ ? &*rows_ : nullptr);
   return Status::ok();
 }
 
@@ -146,6 +151,7 @@ Status ShardServer::check_rule(const wire::ApplyOrder& order) const {
 Status ShardServer::execute_one(const wire::ApplyOrder& order) {
   if (order.group >= groups().size())
     return Status::malformed(fmt::format("an update of group {} of {}", order.group, groups().size()));
+  if (groups()[order.group].is_rows) return execute_rows(order);
   std::vector<optimizer::Contribution> contributions;
   std::vector<ShardExecutor::KeepAlive> owners;
   for (const auto& c : order.contributions) {
@@ -160,12 +166,33 @@ Status ShardServer::execute_one(const wire::ApplyOrder& order) {
   if (order.accumulated) has_accumulated_ = false;
   executor_->apply(order.group, {order.before, order.scheduled}, {order.rule, order.rate, order.strength},
                    std::move(contributions), order.accumulated, std::move(owners),
-                   [this, used = order.contributions, group = order.group] {
-                     last_update_at_ = loop_.now();
-                     for (const auto& c : used) staging_->settle(c.worker, c.sequence, group);
-                     report_idle();
-                   });
+                   [this, used = order.contributions, group = order.group] { settle(used, group); });
   return Status::ok();
+}
+
+Status ShardServer::execute_rows(const wire::ApplyOrder& order) {
+  std::vector<RowStore::Push> pushes;
+  for (const auto& c : order.contributions) {
+    const auto arena = staging_->held(c.worker, c.sequence, order.group);
+    if (!arena) return Status::malformed(fmt::format("the push of worker {} is not staged", c.worker.value));
+    pushes.push_back({arena, c.factor});
+  }
+  if (pushes.empty() || order.accumulated || order.rule != UpdateRule::Kind::kStep)
+    return Status::malformed("an update of rows that is no optimizer step");
+  const auto done = [this, used = order.contributions, group = order.group] { settle(used, group); };
+  if (rows_) {
+    rows_->apply(order.group, {order.before, order.scheduled}, order.rate, std::move(pushes), done);
+  } else {
+    executor_->run(
+        true, [] { return ShardExecutor::Work(); }, {}, done);  // on other servers only
+  }
+  return Status::ok();
+}
+
+void ShardServer::settle(const std::vector<wire::Contribution>& used, std::uint32_t group) {
+  last_update_at_ = loop_.now();
+  for (const auto& c : used) staging_->settle(c.worker, c.sequence, group);
+  report_idle();
 }
 
 Status ShardServer::execute_one(const wire::AccumulateOrder& order) {

@@ -14,6 +14,7 @@
 #include "capstan/server/model.h"
 #include "capstan/server/orders.h"
 #include "capstan/server/push_staging.h"
+#include "capstan/server/row_store.h"
 #include "capstan/server/shard_executor.h"
 #include "capstan/server/weight_delivery.h"
 #include "capstan/strategy/strategy_spec.h"
@@ -87,13 +88,17 @@ class ShardServer {
     Model model;
     ParameterGroups groups;
     Range range;
+    ShardRows rows;
   };
 
   Status execute_one(const wire::ApplyOrder& order);
+  Status execute_rows(const wire::ApplyOrder& order);
   Status execute_one(const wire::AccumulateOrder& order);
   Status execute_one(const wire::DropOrder& order);
   Status execute_one(const wire::DeliverOrder& order);
   Status check_rule(const wire::ApplyOrder& order) const;
+  // An update of this group is done.
+  void settle(const std::vector<wire::Contribution>& used, std::uint32_t group);
   void report_idle();
 
   transport::EventLoop& loop_;
@@ -109,6 +114,7 @@ class ShardServer {
   bool has_accumulated_ = false;  // a sum for the next update exists
   TimePoint last_update_at_;
   std::unique_ptr<ShardExecutor> executor_;
+  std::optional<RowStore> rows_;  // of a shard with row tensors
   std::optional<WeightDelivery> delivery_;
 };
 

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "capstan/server/member_table.h"
+#include "capstan/server/row_store.h"
 #include "capstan/server/shard_executor.h"
 #include "capstan/server/worker_arena.h"
 
@@ -18,11 +19,16 @@ namespace capstan::server {
 // loop; not thread-safe.
 class WeightDelivery {
  public:
-  // `in_place`: no update happens while a worker computes, so workers read the server's own memory.
-  WeightDelivery(ShardExecutor& executor, MemberTable& members, bool in_place)
-      : executor_(executor), members_(members), in_place_(in_place) {}
+  struct Options {
+    bool in_place = false;  // no update happens while a worker computes: workers read the server's own memory
+    bool keeps_copy = false;  // the whole weights that a worker was given last: WorkerArena::delivered()
+  };
+  // `rows`: of a shard with row tensors. A worker that has taken this server's last answer is sent only those
+  // that have changed since.
+  WeightDelivery(ShardExecutor& executor, MemberTable& members, Options options, RowStore* rows = nullptr)
+      : executor_(executor), members_(members), options_(options), rows_(rows) {}
 
-  void to_worker(const Peer& worker, const std::shared_ptr<WorkerArena>& arena, const wire::Weights& reply);
+  void to_worker(const Peer& worker, const std::shared_ptr<WorkerArena>& arena, wire::Weights reply);
   void to_observer(const Peer& observer, const wire::Weights& reply);
   // An answer to this observer has been ordered and is not sent yet.
   bool is_answering(const wire::Member& observer) const;
@@ -46,14 +52,20 @@ class WeightDelivery {
 
   Peer* find(const Recipient& to) { return members_.find(to.member, to.incarnation); }
   void read_in_place(const Recipient& to, const std::shared_ptr<WorkerArena>& arena,
-                     const wire::Weights& reply);
+                     const wire::Weights& reply, bool changes);
   void send_ready(const std::shared_ptr<Answers>& answers);
   // Copies to `copy`, then sends from there.
-  void send_copy(const Recipient& to, std::shared_ptr<float[]> copy, const wire::Weights& reply);
+  void send_copy(const Recipient& to, std::shared_ptr<float[]> copy, const wire::Weights& reply,
+                 const std::shared_ptr<WorkerArena>& arena);
+  void send_changes(const Recipient& to, const std::shared_ptr<WorkerArena>& arena,
+                    const wire::Weights& reply);
+  // The reply, with its rows once the weights are copied.
+  wire::Weights with_rows(wire::Weights reply, WorkerArena& arena, bool changes);
 
   ShardExecutor& executor_;
   MemberTable& members_;
-  const bool in_place_;
+  const Options options_;
+  RowStore* const rows_;
   std::map<wire::Member, std::shared_ptr<Answers>> answers_;  // to observers
 };
 

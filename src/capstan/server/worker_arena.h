@@ -2,11 +2,22 @@
 
 #include <memory>
 
+#include "capstan/base/ids.h"
+#include "capstan/base/row_tensors.h"
 #include "capstan/layout.h"
 #include "capstan/status.h"
 #include "capstan/transport/segment.h"
 
 namespace capstan::server {
+
+// What a server knows of a worker's rows, by part of ShardRows. A value.
+struct WorkerRows {
+  RowLists pushed;                   // of the staged push
+  Sequence push;                     // its number
+  std::uint64_t held = 0;            // the answer that the worker had taken when it pushed
+  std::uint64_t answers = 0;         // ordered so far
+  std::vector<std::uint64_t> given;  // updates of each part that the newest answer includes
+};
 
 // One worker's memory as a server sees it: where its gradient is read and its weights are written. On one
 // host both are the worker's segments, mapped here; otherwise the server's own buffers, allocated on first
@@ -21,6 +32,8 @@ class WorkerArena {
   // another thread may be using the mapping.
   Status take_gradients(transport::Segment segment);
   Status take_weights(transport::Segment segment);
+
+  WorkerRows& rows() { return rows_; }
 
   bool shares_gradients() const { return static_cast<bool>(shared_gradients_); }
   bool shares_weights() const { return static_cast<bool>(shared_weights_); }
@@ -43,6 +56,7 @@ class WorkerArena {
   std::unique_ptr<float[]> own_gradients_;
   std::unique_ptr<float[]> initial_;
   std::shared_ptr<float[]> own_weights_;
+  WorkerRows rows_;
 };
 
 }  // namespace capstan::server

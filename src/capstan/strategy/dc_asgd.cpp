@@ -22,6 +22,7 @@ class DelayCompensated final : public Strategy {
     return {adaptive_ ? Kind::kCompensateAdaptive : Kind::kCompensate, 1, strength_};
   }
   bool needs_mean_square() const override { return adaptive_; }
+  bool compensates() const override { return true; }
   bool workers_idle_during_update(std::uint32_t workers) const override { return workers == 1; }
   std::uint32_t pushes_per_update(std::uint32_t) const override { return 1; }
 

@@ -115,6 +115,8 @@ class Strategy {
   virtual std::optional<OuterStep> outer() const { return {}; }
   // Whether servers keep the mean of squared gradients, for UpdateRule::Kind::kCompensateAdaptive.
   virtual bool needs_mean_square() const { return false; }
+  // Whether it corrects a push by the weights that the push was computed on.
+  virtual bool compensates() const { return false; }
   // Whether it drops pushes of past steps, so that a step must be one update of every group.
   virtual bool drops_by_step() const { return false; }
   // True if no update can happen while any of `workers` workers computes, so that workers may read the

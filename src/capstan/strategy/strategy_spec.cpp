@@ -107,6 +107,12 @@ bool StrategySpec::needs_mean_square() const {
          std::ranges::any_of(groups, [&](const Group& g) { return g.strategy->needs_mean_square(); });
 }
 
+bool StrategySpec::compensates() const {
+  return first->compensates() ||
+         std::ranges::any_of(later, [&](const Switch& s) { return s.strategy->compensates(); }) ||
+         std::ranges::any_of(groups, [&](const Group& g) { return g.strategy->compensates(); });
+}
+
 std::uint32_t StrategySpec::least_pushes_per_update() const {
   auto least = first->pushes_per_update(workers);
   for (const auto& group : groups) least = std::min(least, group.strategy->pushes_per_update(workers));
@@ -130,6 +136,24 @@ void StrategySpec::check_phases(const ParameterGroups& table) const {
   if (tagged == all.end() || std::ranges::all_of(all, &Strategy::drops_by_step)) return;
   throw UserError(fmt::format("--strategy {}: a step of {} phases needs {} for all tensors, or for none",
                               spelling(), table.phases(), (*tagged)->spelling()));
+}
+
+void StrategySpec::check_rows(const FlatLayout& layout, const ParameterGroups& table) const {
+  for (std::size_t t = 0; t < table.of_tensors().size(); ++t) {
+    const auto& group = table[table.of_tensors()[t]];
+    if (!group.is_rows) continue;
+    std::vector<const Strategy*> all = {group.strategy == 0 ? first.get()
+                                                            : groups[group.strategy - 1].strategy.get()};
+    if (group.strategy == 0)
+      for (const auto& s : later) all.push_back(s.strategy.get());
+    const auto wrong = std::ranges::find_if(all, &Strategy::compensates);
+    if (wrong == all.end()) continue;
+    throw UserError(
+        fmt::format("--strategy: {0} has sparse gradients, which {1} cannot use; give it sync, async, batch, "
+                    "ssp or backup, "
+                    "as in default={1},{0}=async",
+                    layout.tensors()[t].name, (*wrong)->spelling()));
+  }
 }
 
 std::uint64_t StrategySpec::pushes(Version from, Version to) const {

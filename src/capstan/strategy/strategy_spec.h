@@ -36,12 +36,15 @@ struct StrategySpec {
   bool workers_idle_during_update() const;
   // Whether it holds for any strategy.
   bool needs_mean_square() const;
+  bool compensates() const;
   // The fewest pushes per update of any group.
   std::uint32_t least_pushes_per_update() const;
   // For base/parameter_groups.h.
   std::vector<std::string> globs() const;
   // Throws UserError if a step of several phases does not work with these strategies.
   void check_phases(const ParameterGroups& groups) const;
+  // Throws UserError if a row tensor has a strategy that cannot update rows.
+  void check_rows(const FlatLayout& layout, const ParameterGroups& groups) const;
   // For the default, while all workers take part: the pushes of all workers between two versions, and the
   // version that is reached from `from` by so many pushes.
   std::uint64_t pushes(Version from, Version to) const;

@@ -1,6 +1,7 @@
 #include "capstan/wire/messages.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include <fmt/format.h>
@@ -12,6 +13,7 @@ namespace {
 
 constexpr std::uint64_t kMaxElements = std::uint64_t{1} << 34;
 constexpr std::size_t kMaxDimensions = 8;
+constexpr std::int64_t kMaxRows = std::numeric_limits<std::uint32_t>::max();  // of a row tensor
 constexpr std::size_t kMaxNameBytes = 1024;  // of a tensor, a phase or a glob
 constexpr std::size_t kMaxPhases = 64, kMaxGlobs = 256;
 // Bytes of globs times bytes of tensor names: matching compares at most this many pairs of characters.
@@ -101,7 +103,7 @@ Result<Message> decode(Bytes bytes) {
 
 std::vector<Tensor> to_wire(const FlatLayout& layout) {
   std::vector<Tensor> tensors;
-  for (const auto& t : layout.tensors()) tensors.push_back({t.name, t.dims});
+  for (const auto& t : layout.tensors()) tensors.push_back({t.name, t.dims, t.sparse});
   return tensors;
 }
 
@@ -154,9 +156,13 @@ Result<FlatLayout> from_wire(const std::vector<Tensor>& tensors) {
       }
       elements *= static_cast<std::uint64_t>(d);
     }
+    if (t.sparse && (t.dims.size() != 2 || t.dims[0] > kMaxRows))
+      return Status::malformed(fmt::format(
+          "tensor {} has sparse gradients, which need two dimensions and at most 2^32 - 1 rows; it is {}",
+          t.name, shape_text(t.dims)));
     total += elements + FlatLayout::kAlignment;
     if (total > kMaxElements) return Status::malformed("the layout has too many elements");
-    shapes.push_back({t.name, t.dims});
+    shapes.push_back({t.name, t.dims, t.sparse});
   }
   if (shapes.empty()) return Status::malformed("the layout has no tensors");
   return FlatLayout(std::move(shapes));

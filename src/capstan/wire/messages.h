@@ -18,7 +18,7 @@
 namespace capstan::wire {
 
 // Incremented whenever the meaning of a byte on the wire changes.
-inline constexpr std::uint16_t kProtocol = 8;
+inline constexpr std::uint16_t kProtocol = 9;
 
 using Nonce = std::array<std::byte, 32>;
 using Proof = std::array<std::byte, 32>;
@@ -78,9 +78,10 @@ struct Refused {  // both ways; the connection ends after it
 struct Tensor {
   std::string name;
   std::vector<std::int64_t> dims;
+  bool sparse = false;  // a row tensor
   template <class V, class M>
   static void fields(V&& v, M&& m) {
-    v(m.name), v(m.dims);
+    v(m.name), v(m.dims), v(m.sparse);
   }
 };
 
@@ -212,6 +213,30 @@ struct Initialize {  // worker → server; payload: the server's range of the in
 
 // ---- training ----
 
+// The rows of a push, for a server that has a part of a row tensor. Payload: base/row_payload.h.
+struct PushedRows {
+  std::uint64_t held = 0;             // number of the last answer of this server that the worker has taken
+  std::vector<std::uint32_t> counts;  // rows of each part of the phase that the server has
+  std::uint64_t pushed_bytes = 0;     // of the rows of this push, to all servers; for the status report
+  std::uint64_t pulled_bytes = 0;     // of the rows of all answers since the last push; for the status report
+  template <class V, class M>
+  static void fields(V&& v, M&& m) {
+    v(m.held), v(m.counts), v(m.pushed_bytes), v(m.pulled_bytes);
+  }
+};
+
+// The rows of an answer, from a server that has a part of a row tensor.
+struct AnsweredRows {
+  std::uint64_t number = 0;           // of this server's answers to the worker, from 1
+  bool whole = true;                  // the server's whole range, not only the rows that changed
+  std::vector<std::uint32_t> counts;  // otherwise: rows of each part that the server has
+  std::uint64_t bytes = 0;            // of these rows; for the status report
+  template <class V, class M>
+  static void fields(V&& v, M&& m) {
+    v(m.number), v(m.whole), v(m.counts), v(m.bytes);
+  }
+};
+
 struct Push {  // worker → server; payload: push_ranges() of its phase, unless memory is shared or it is empty
   WorkerId worker;
   Incarnation incarnation;
@@ -224,10 +249,11 @@ struct Push {  // worker → server; payload: push_ranges() of its phase, unless
   std::uint32_t wait_us = 0;  // communication of the step before
   std::uint32_t data_us = 0;  // waiting for its samples
   std::uint32_t phase = 0;    // of its step
+  std::optional<PushedRows> rows = {};
   template <class V, class M>
   static void fields(V&& v, M&& m) {
     v(m.worker), v(m.incarnation), v(m.sequence), v(m.steps), v(m.version), v(m.samples), v(m.loss),
-        v(m.compute_us), v(m.wait_us), v(m.data_us), v(m.phase);
+        v(m.compute_us), v(m.wait_us), v(m.data_us), v(m.phase), v(m.rows);
   }
 };
 
@@ -246,15 +272,19 @@ struct Weights {  // server → client, the answer to a push or a pull; payload:
   Version applied;            // the version that the push became part of; 0 for none
   bool stop = false;          // the job ends: the worker leaves
   bool buffers = false;       // from the leader: the worker sends its buffers
+  std::optional<AnsweredRows> rows = {};
   template <class V, class M>
   static void fields(V&& v, M&& m) {
-    v(m.request), v(m.version), v(m.applied), v(m.stop), v(m.buffers);
+    v(m.request), v(m.version), v(m.applied), v(m.stop), v(m.buffers), v(m.rows);
   }
 };
 
 struct Leave {  // worker → every server: done, not lost; server → worker: confirmed; then the connection ends
+  std::uint64_t pulled_bytes = 0;  // as in PushedRows
   template <class V, class M>
-  static void fields(V&&, M&&) {}
+  static void fields(V&& v, M&& m) {
+    v(m.pulled_bytes);
+  }
 };
 
 struct Heartbeat {  // both ways
