@@ -45,7 +45,7 @@ class Uneven : public Model {
 void expect_equals_autograd(const std::vector<float>& flat, const FlatLayout& layout,
                             const Model& reference) {
   for (std::size_t i = 0; i < reference.parameters().size(); ++i) {
-    const auto& [name, p, aliases] = reference.parameters()[i];
+    const auto& [name, p, aliases, sparse] = reference.parameters()[i];
     const auto ours = tensor_in(layout, i, const_cast<float*>(flat.data()));
     // Where two pixels are almost equal, rounding decides which of them max pooling takes, and layouts round
     // differently: single elements may differ, but the whole hardly.

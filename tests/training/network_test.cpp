@@ -92,7 +92,7 @@ TEST_F(Weights, BecomeParametersAndBuffers) {
     const auto model = load(list);
     std::size_t seen = 0;
     for (const auto* ours : {&model->parameters(), &model->buffers()}) {
-      for (const auto& [name, tensor, aliases] : *ours) {
+      for (const auto& [name, tensor, aliases, sparse] : *ours) {
         const auto found = std::ranges::find(list, name, &checkpoint::Tensor::name);
         if (found == list.end()) {
           EXPECT_EQ(tensor.item<std::int64_t>(), 0) << name;

@@ -11,7 +11,8 @@ namespace capstan {
 
 // A task whose model is a torch::nn::Module: what is left to write is data, loss and metrics. Parameters that
 // do not require gradients are treated as buffers. A tensor with several names is listed once, under the
-// first; the others are its aliases. Not thread-safe.
+// first; the others are its aliases. The weights of torch::nn::Embedding and EmbeddingBag with sparse(true)
+// are declared sparse. Not thread-safe.
 class ModuleTask : public Task {
  public:
   // Register all parameters and buffers before: later ones are not trained. Throws UserError for a module

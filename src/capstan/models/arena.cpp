@@ -23,7 +23,7 @@ std::vector<std::int64_t> arena_strides(const std::vector<std::int64_t>& dims) {
 
 FlatLayout layout_of(const NamedTensors& parameters) {
   std::vector<TensorShape> shapes;
-  for (const auto& p : parameters) shapes.push_back({p.name, p.tensor.sizes().vec()});
+  for (const auto& p : parameters) shapes.push_back({p.name, p.tensor.sizes().vec(), p.sparse});
   return FlatLayout(std::move(shapes));
 }
 

@@ -19,6 +19,7 @@ LocalTrainer::LocalTrainer(Task& task, const FlatLayout& layout, std::span<const
       groups_(layout, {.optimizers = optimizers.globs(), .phases = task.phases()}),
       phases_(task, layout),
       shard_(weights_, optimizers_, false, store::shard_groups(layout, groups_, {0, layout.size()})),
+      updates_(layout, groups_),
       arena_(task.parameters(), layout, gradients_) {
   move_to(weights, 1);
   models::bind_parameters(task.parameters(), layout, weights_.data());
@@ -43,13 +44,8 @@ StepResult LocalTrainer::step(const Batch& batch, std::uint64_t number) {
 
 // The optimizer counts the steps of its state, the schedule those of the worker.
 void LocalTrainer::update(std::uint64_t number, std::uint32_t phase) {
-  const optimizer::Contribution whole[] = {{gradients_.data(), 1.0f}};
-  const UpdateRule rule{.rate = schedule_.factor(number)};
-  for (std::uint32_t g = 0; g < groups_.size(); ++g) {
-    if (groups_[g].phase != phase) continue;
-    for (std::size_t chunk = 0; chunk < shard_.chunks(g); ++chunk)
-      shard_.apply_chunk(chunk, Version{steps_}, whole, {}, rule, g);
-  }
+  updates_.apply(shard_, phase, Version{steps_}, {gradients_.data(), 1.0f, schedule_.factor(number)},
+                 arena_.rows());
   if (phase + 1 == groups_.phases()) ++steps_;
 }
 

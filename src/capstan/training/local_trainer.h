@@ -10,6 +10,7 @@
 #include "capstan/store/dense_shard.h"
 #include "capstan/store/zeroed_array.h"
 #include "capstan/strategy/strategy.h"
+#include "capstan/training/group_updates.h"
 #include "capstan/training/phases.h"
 #include "capstan/training/step.h"
 
@@ -47,6 +48,7 @@ class LocalTrainer {
   const ParameterGroups groups_;
   const Phases phases_;
   store::DenseShard shard_;
+  const GroupUpdates updates_;
   models::GradientArena arena_;
   std::uint64_t steps_ = 0;  // that are complete, of this optimizer state
 };

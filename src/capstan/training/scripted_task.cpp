@@ -139,6 +139,7 @@ class ScriptedTask final : public DatasetTask {
       check_integers(buffer.name, buffer.value);
       buffers_.push_back({buffer.name, buffer.value});
     }
+    for (const auto& module : module_.modules()) mark_sparse(module);
     if (parameters_.empty())
       throw UserError(fmt::format("--network {}: has no parameters to train; was it frozen?", name_));
   }
@@ -154,6 +155,15 @@ class ScriptedTask final : public DatasetTask {
           fmt::format("--network {}: {} has elements that share memory, as after expand(); use clone() "
                       "before it is saved",
                       name_, tensor));
+  }
+
+  // torch.nn.Embedding and EmbeddingBag keep `sparse` as a constant of their type.
+  void mark_sparse(const torch::jit::Module& module) {
+    const auto constant = module.type()->findConstant("sparse");
+    if (!constant || !constant->isBool() || !constant->toBool() || !module.hasattr("weight")) return;
+    const auto weight = module.attr("weight").toTensor();
+    for (auto& parameter : parameters_)
+      if (parameter.tensor.is_same(weight)) parameter.sparse = true;
   }
 
   // Integers are sent and saved as 32-bit floats.

@@ -11,52 +11,53 @@
 #include "capstan/models/gradient_arena.h"
 #include "capstan/store/dense_shard.h"
 #include "capstan/training/batches.h"
+#include "capstan/training/group_updates.h"
 #include "capstan/training/phases.h"
 #include "capstan/training/step.h"
 
 namespace capstan::training {
 namespace {
 
-// Updates the groups of one phase.
-void apply(store::DenseShard& shard, const ParameterGroups& groups, std::uint32_t phase,
-           std::uint64_t version, std::span<const float> gradients, float factor) {
-  const optimizer::Contribution whole[] = {{gradients.data(), factor}};
-  for (std::size_t group = 0; group < shard.groups(); ++group) {
-    if (groups[group].phase != phase) continue;
-    for (std::size_t chunk = 0; chunk < shard.chunks(group); ++chunk)
-      shard.apply_chunk(chunk, Version{version}, whole, {}, {}, group);
-  }
+// The rows of all row tensors; 0 in a single process, which has no others to tell.
+std::size_t shared_rows(const GroupMember& group, const FlatLayout& layout) {
+  std::size_t rows = 0;
+  for (const auto& tensor : layout.tensors())
+    if (tensor.sparse && group.sum) rows += static_cast<std::size_t>(tensor.dims[0]);
+  return rows;
 }
 
-// What a group sums in a step, in one array: gradients times samples, the model's buffers, the stop requests,
-// and each process's StepPart.
+// What a group sums in a step, in one array: gradients times samples, which rows of row tensors have one, the
+// model's buffers, the stop requests, and each process's StepPart.
 class Shares {
  public:
-  Shares(const GroupMember& group, std::size_t gradients, std::size_t buffers)
+  Shares(const GroupMember& group, const FlatLayout& layout, std::size_t buffers)
       : group_(group),
-        gradients_(gradients),
+        gradients_(layout.size()),
+        rows_(shared_rows(group, layout)),
         buffers_(buffers),
-        flat_(gradients + buffers + 1 + group.workers * kNumbers),
+        flat_(gradients_ + rows_ + buffers + 1 + group.workers * kNumbers),
         parts_(group.workers) {}
 
   std::span<float> gradients() { return all().first(gradients_); }
   // The parts of the step of all processes.
   std::span<const StepPart> parts() const { return parts_; }
-  // Returns the factor for the summed gradients. Afterwards the task has the mean of the buffers, and `stop`
-  // is set if any process set it.
-  float add_up(const StepPart& own, Task& task, bool& stop) {
+  // Returns the factor for the summed gradients. Afterwards the arena has the rows of all processes, the task
+  // has the mean of the buffers, and `stop` is set if any process set it.
+  float add_up(const StepPart& own, Task& task, models::GradientArena& arena, bool& stop) {
     parts_[group_.rank] = own;
     if (!group_.sum) return 1;
     at::from_blob(flat_.data(), {static_cast<std::int64_t>(gradients_)}, at::kFloat).mul_(own.samples);
-    const auto buffers = all().subspan(gradients_, buffers_);
+    mark_rows(arena);
+    const auto buffers = all().subspan(gradients_ + rows_, buffers_);
     std::ranges::copy(models::copy_buffers_out(task.buffers()), buffers.begin());
-    auto& stops = all()[gradients_ + buffers_];
+    auto& stops = all()[gradients_ + rows_ + buffers_];
     stops = stop ? 1 : 0;
     const auto numbers = all().last(group_.workers * kNumbers);
     std::ranges::fill(numbers, 0.0f);
     const float mine[] = {own.samples, own.loss, own.compute_seconds, own.wait_seconds, own.data_seconds};
     std::ranges::copy(mine, numbers.begin() + group_.rank * kNumbers);
     group_.sum(all());
+    take_rows(arena);
     for (auto& b : buffers) b /= static_cast<float>(group_.workers);
     models::copy_buffers_in(task.buffers(), buffers);
     stop = stops > 0;
@@ -70,11 +71,32 @@ class Shares {
   }
 
  private:
+  void mark_rows(const models::GradientArena& arena) {
+    auto* mark = flat_.data() + gradients_;
+    std::fill_n(mark, rows_, 0.0f);
+    for (std::size_t t = 0; rows_ > 0 && t < arena.rows().size(); ++t) {
+      const auto& tensor = arena.layout().tensors()[t];
+      for (const auto row : arena.rows()[t]) mark[row] = 1;
+      if (tensor.sparse) mark += tensor.dims[0];
+    }
+  }
+  void take_rows(models::GradientArena& arena) {
+    const auto* mark = flat_.data() + gradients_;
+    for (std::size_t t = 0; rows_ > 0 && t < arena.rows().size(); ++t) {
+      const auto& tensor = arena.layout().tensors()[t];
+      if (!tensor.sparse) continue;
+      std::vector<std::uint32_t> rows;
+      for (std::int64_t row = 0; row < tensor.dims[0]; ++row)
+        if (*mark++ > 0) rows.push_back(static_cast<std::uint32_t>(row));
+      arena.set_rows(t, std::move(rows));
+    }
+  }
+
   static constexpr std::size_t kNumbers = 5;
   std::span<float> all() { return flat_; }
 
   const GroupMember& group_;
-  const std::size_t gradients_, buffers_;
+  const std::size_t gradients_, rows_, buffers_;
   store::ZeroedArray flat_;
   std::vector<StepPart> parts_;  // by rank
 };
@@ -86,10 +108,11 @@ SingleResult train_single(const SingleOptions& options, Task& task, const Single
   SingleResult result{layout, store::ZeroedArray(layout.size())};
   models::copy_parameters_out(task.parameters(), layout, result.weights);
   models::bind_parameters(task.parameters(), layout, result.weights.data());
-  Shares shares(options.group, layout.size(), models::buffer_layout_of(task.buffers()).size());
+  Shares shares(options.group, layout, models::buffer_layout_of(task.buffers()).size());
   models::GradientArena arena(task.parameters(), layout, shares.gradients());
   const optimizer::OptimizerSet rules(options.optimizer, options.schedule);
   const ParameterGroups groups(layout, {.optimizers = options.optimizer.globs(), .phases = task.phases()});
+  const GroupUpdates updates(layout, groups);
   store::DenseShard shard(result.weights, rules, false,
                           store::shard_groups(layout, groups, {0, layout.size()}));
   const Phases phases(task, layout);
@@ -133,9 +156,9 @@ SingleResult train_single(const SingleOptions& options, Task& task, const Single
         const auto factor = shares.add_up(
             {static_cast<float>(own.samples), static_cast<float>(own.loss), static_cast<float>(computing),
              static_cast<float>(waited), static_cast<float>(batches.wait_seconds())},
-            task, stop);
+            task, arena, stop);
         waiting += seconds(SteadyClock::now() - computed);
-        apply(shard, groups, phase, result.steps, arena.gradients(), factor);
+        updates.apply(shard, phase, Version{result.steps}, {arena.gradients().data(), factor}, arena.rows());
       }
       if (options.group.sum) result.stopped = stop;
       // Before the first step of an epoch the others wait for the evaluating process; that is not training

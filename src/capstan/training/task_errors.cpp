@@ -90,6 +90,11 @@ void check_parameter(const NamedTensor& parameter) {
         fmt::format("parameter {} has the type {}: Capstan trains parameters of 32-bit floats; call "
                     "to(torch::kFloat) on the module",
                     parameter.name, c10::toString(tensor.scalar_type())));
+  if (parameter.sparse && tensor.dim() != 2)
+    throw UserError(
+        fmt::format("parameter {} is declared sparse and has the shape {}: sparse gradients have rows, so it "
+                    "needs two dimensions",
+                    parameter.name, shape_text(tensor.sizes().vec())));
   if (!tensor.device().is_cpu())
     throw UserError(
         fmt::format("parameter {} is on the device {}: Capstan computes on the CPU; call "

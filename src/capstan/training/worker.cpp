@@ -115,7 +115,7 @@ class Worker {
         const auto result = slowed(compute_gradients(task_, phase, arena, batch), options_.slow_down);
         add(result, phase + 1 == phases.count());
         report_.phase = phase;
-        if (auto bad = exchange(); !bad.is_ok()) return bad;
+        if (auto bad = exchange(arena.rows()); !bad.is_ok()) return bad;
         refresh();
       }
     }
@@ -175,9 +175,9 @@ class Worker {
 
   float mean_loss() const { return report_.samples > 0 ? static_cast<float>(loss_ / report_.samples) : 0; }
 
-  Status exchange() {
+  Status exchange(const RowLists& rows = {}) {
     report_.loss = mean_loss();
-    auto update = client_.push_pull(report_);
+    auto update = client_.push_pull(report_, rows);
     if (!update) return update.status();
     update_ = *update;
     report_ = {.steps = 0};
