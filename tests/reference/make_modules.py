@@ -99,16 +99,28 @@ class Endless(nn.Module):
         return self.out(x)
 
 
+class Bags(nn.Module):
+    """Has an embedding with sparse gradients."""
+
+    def __init__(self):
+        super().__init__()
+        self.bag = nn.EmbeddingBag(9, 4, mode="sum", sparse=True)
+        self.out = nn.Linear(4, 1)
+
+    def forward(self, x):
+        return self.out(self.bag(x.long()))
+
+
 def state_of(module):
     return {name: tensor.flatten().tolist() for name, tensor in module.state_dict().items()}
 
 
-def train_tied(module, steps=3):
+def train(module, steps=3, momentum=0.0):
     """Trains on the rows of ScriptedTaskTest::numbers(): all training samples in each step."""
     rows = [i for i in range(20) if i % 5 != 4]  # the others are for testing
     x = torch.tensor([[i % 3, i % 5, i % 7] for i in rows], dtype=torch.float)
     y = torch.tensor([[i % 3 + 2 * (i % 5) - i % 7] for i in rows], dtype=torch.float)
-    optimizer = torch.optim.SGD(module.parameters(), lr=0.01, momentum=0.9)
+    optimizer = torch.optim.SGD(module.parameters(), lr=0.01, momentum=momentum)
     states = [state_of(module)]
     for _ in range(steps):
         optimizer.zero_grad()
@@ -125,7 +137,10 @@ torch.jit.script(Regression()).save(FOLDER / "regression.pt")
 torch.jit.trace(Small().eval(), torch.zeros(2, 1, 28, 28)).save(FOLDER / "traced.pt")
 tied = Tied()
 torch.jit.script(tied).save(FOLDER / "tied.pt")
-(FOLDER / "tied.json").write_text(json.dumps(train_tied(tied)) + "\n")
+(FOLDER / "tied.json").write_text(json.dumps(train(tied, momentum=0.9)) + "\n")
+bags = Bags()
+torch.jit.script(bags).save(FOLDER / "bags.pt")
+(FOLDER / "bags.json").write_text(json.dumps(train(bags)) + "\n")
 torch.jit.script(Raising()).save(FOLDER / "raising.pt")
 torch.jit.script(Endless(always=True)).save(FOLDER / "endless.pt")
 torch.jit.script(Endless(always=False)).save(FOLDER / "endless_training.pt")

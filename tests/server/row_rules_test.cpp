@@ -3,8 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "server/raw_peer.h"
+#include "capstan/checkpoint/checkpoint.h"
+#include "capstan/checkpoint/run_checkpoints.h"
+
 #include "server/row_play.h"
+#include "support/temporary_folder.h"
 
 namespace capstan {
 namespace {
@@ -102,6 +105,33 @@ TEST(RowTraffic, IsCountedAsSent) {
       EXPECT_EQ(cluster.report().bytes_pulled, pulled + 2 * kSteps * kDense);
     }
   }
+}
+
+// The job's second half continues with the moments and the number of updates of the first.
+TEST(RowResume, ContinuesAsIfTheJobHadNotStopped) {
+  const testing::TemporaryFolder run;
+  Arithmetic a;
+  for (const std::uint64_t first : {0, 4}) {
+    auto options = job(1, 1, "async");
+    options.checkpoints = {run.path(), 1'000'000, {}, 100};
+    const auto folder = checkpoint::folder_of(run.path(), {4});
+    if (first > 0) options.resume = checkpoint::Found{folder, checkpoint::read_manifest(folder)};
+    LoopbackCluster cluster(first > 0, options);
+    const auto client = join(cluster, 0);
+    ASSERT_TRUE(client->pull());
+    for (auto step = first; step < first + 4; ++step) {
+      ASSERT_TRUE(push(*client, 0, step));
+      a.update({{0, step}});
+      expect_near(client->weights(), a.w);
+    }
+    client->leave();
+    expect_finished(cluster, a);
+  }
+  const auto end = checkpoint::read_manifest(checkpoint::folder_of(run.path(), {8}));
+  EXPECT_EQ(end.groups, (std::vector<checkpoint::GroupVersion>{{"optimizer default", {8}},
+                                                               {"optimizer emb, rows of emb", {8}},
+                                                               {"optimizer bag, rows of bag", {8}}}));
+  EXPECT_EQ(end.parameters, four_tensors().tensors());
 }
 
 // ---- unreliable networks ----

@@ -201,6 +201,23 @@ TEST_F(ScriptedTaskTest, TiedWeightsAreTrainedAsByPyTorch) {
   EXPECT_EQ(names, expected.size());
 }
 
+TEST_F(ScriptedTaskTest, SparseEmbeddingsAreTrainedAsByPyTorch) {
+  const auto task = make_scripted_task({reference("bags.pt")}, numbers());
+  SingleOptions options;
+  options.batch_size = 16;
+  options.epochs = 3;
+  options.optimizer.first.lr = 0.01;
+  const auto trained = train_single(options, *task, {});  // has the memory of the parameters
+  const std::map<std::string, std::vector<float>> expected =
+      nlohmann::json::parse(capstan::testing::contents(reference("bags.json")))["trained"];
+  ASSERT_EQ(task->parameters().size(), expected.size());
+  for (const auto& parameter : task->parameters()) {
+    EXPECT_EQ(parameter.sparse, parameter.name == "bag.weight") << parameter.name;
+    EXPECT_THAT(values_of(parameter.tensor), Pointwise(FloatNear(1e-5f), expected.at(parameter.name)))
+        << parameter.name;
+  }
+}
+
 class TiedStateDict : public ScriptedTaskTest {
  protected:
   using State = std::map<std::string, std::vector<float>>;

@@ -147,11 +147,13 @@ void WorkerClient::send_push(std::size_t server) {
   }
 }
 
-Result<Update> WorkerClient::exchange(const std::optional<wire::Push>& push) {
+Result<Update> WorkerClient::exchange(const std::optional<wire::Push>& push, const RowLists& rows) {
   const auto begin = SteadyClock::now();
   driver_.with_lock([&] {
     if (!push) return links_.send(0, wire::Pull{request_.begin_pull(), {}});
     request_.begin(*push);
+    row_bytes_ = {0, row_bytes_.pulled, 0};
+    for (std::size_t s = 0; s < links_.size(); ++s) pack(s, push->phase, rows);
     for (std::size_t s = 0; s < links_.size(); ++s) send_push(s);
   });
   // No deadline of its own: a straggler may delay the answer for long. If a server stops sending heartbeats,
@@ -180,16 +182,13 @@ Result<Update> WorkerClient::push_pull(const StepReport& report, const RowLists&
   const auto microseconds = [](double s) { return static_cast<std::uint32_t>(std::min(s * 1e6, 4e9)); };
   CAPSTAN_CHECK(report.phase < parts_[0].pushed.size(), "a push is of a phase that the worker has declared");
   auto& c = counters_;
-  driver_.with_lock([&] {
-    row_bytes_ = {0, std::exchange(row_bytes_.pulled, 0), 0};
-    for (std::size_t s = 0; s < links_.size(); ++s) pack(s, report.phase, rows);
-  });
   ++c.sequence.value;
   c.steps.value += report.steps;
-  auto update = exchange(wire::Push{rank(), links_.incarnation(), c.sequence, c.steps, c.version,
-                                    report.samples, report.loss, microseconds(report.compute_seconds),
-                                    microseconds(std::exchange(c.last_wait, 0)),
-                                    microseconds(report.data_seconds), report.phase});
+  auto update = exchange(
+      wire::Push{rank(), links_.incarnation(), c.sequence, c.steps, c.version, report.samples, report.loss,
+                 microseconds(report.compute_seconds), microseconds(std::exchange(c.last_wait, 0)),
+                 microseconds(report.data_seconds), report.phase},
+      rows);
   c.communication_seconds += c.last_wait;
   return update;
 }

@@ -132,7 +132,7 @@ class WorkerClient final : private Links::Events {
   void send_push(std::size_t server);
   void share_memory(std::size_t server);
   void send_initial_weights(std::size_t server);
-  Result<Update> exchange(const std::optional<wire::Push>& push);
+  Result<Update> exchange(const std::optional<wire::Push>& push, const RowLists& rows = {});
 
   const FlatLayout layout_;
   const WorkerPart part_;

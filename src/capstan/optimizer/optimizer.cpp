@@ -181,9 +181,11 @@ void Optimizer::with_step(const UpdateIndex& index, std::span<float* const> stat
 void Optimizer::update(const UpdateIndex& index, std::span<float> weights, std::span<float* const> state,
                        std::span<const Contribution> contributions, double rate) const {
   CAPSTAN_CHECK(!contributions.empty(), "an update has at least one contribution");
-  std::vector<kernels::Term> terms;
-  terms.reserve(contributions.size());
-  for (const auto& c : contributions) terms.push_back({c.gradient, c.factor});
+  const kernels::Term first{contributions[0].gradient, contributions[0].factor};
+  std::vector<kernels::Term> several;  // not for a single one: small models are updated often
+  for (std::size_t i = 0; contributions.size() > 1 && i < contributions.size(); ++i)
+    several.push_back({contributions[i].gradient, contributions[i].factor});
+  const auto terms = several.empty() ? std::span(&first, 1) : std::span<const kernels::Term>(several);
   with_step(index, state, rate, [&](const auto& step) {
     merge_and(
         [&](std::size_t offset, std::span<const float> gradient) {
