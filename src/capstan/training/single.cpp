@@ -18,7 +18,7 @@
 namespace capstan::training {
 namespace {
 
-// The rows of all row tensors; 0 in a single process, which has no others to tell.
+// The rows of all row tensors, which a group shares; 0 in a single process.
 std::size_t shared_rows(const GroupMember& group, const FlatLayout& layout) {
   std::size_t rows = 0;
   for (const auto& tensor : layout.tensors())
