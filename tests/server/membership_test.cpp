@@ -158,9 +158,9 @@ TEST(Membership, BadBytesFromAPeerThatHasNotJoinedEndItsConnectionOnly) {
   }
   RawPeer wrong_protocol(cluster.network(), "0");
   wire::Hello hello;
-  hello.protocol = 8;
+  hello.protocol = 77;
   wrong_protocol.send(hello);
-  EXPECT_THAT(wrong_protocol.wait_closed().value_or(""), HasSubstr("protocol 9 here and 8 there"));
+  EXPECT_THAT(wrong_protocol.wait_closed().value_or(""), HasSubstr("protocol 9 here and 77 there"));
   expect_job_continues(cluster, 2);
 }
 

@@ -120,7 +120,8 @@ TEST(Messages, WeightsHaveTheBytesOfTheDocument) {
 }
 
 TEST(Messages, StringsListsAndOptionsHaveTheBytesOfTheDocument) {
-  const Join join{Role::kObserver, 3u, {1}, {{"ab", {2, -1}, true}}, {}, {7, 8, 9}, "x", {{"d", {"*"}}}};
+  const Join join{Role::kObserver, 3u,  {1}, {{"ab", {2, -1}, true}}, {}, {7, 8, 9},
+                  "x", {{"d", {"*"}}}, {{6, 3}}};
   EXPECT_EQ(encode(join), bytes({
                               0x04, 0x00,                                   // type
                               0x01,                                         // role
@@ -142,11 +143,14 @@ TEST(Messages, StringsListsAndOptionsHaveTheBytesOfTheDocument) {
                               0x01, 0x00, 0x00, 0x00, 'd',                  // its name
                               0x01, 0x00, 0x00, 0x00,                       // one glob
                               0x01, 0x00, 0x00, 0x00, '*',                  //
+                              0x01, 0x00, 0x00, 0x00,                       // one bucket
+                              0x06, 0,    0,    0,    0,    0,    0,    0,  // elements
+                              0x03, 0,    0,    0,    0,    0,    0,    0,  // columns
                           }));
 }
 
 TEST(Messages, UnknownTypesAreRejectedByNumber) {
-  EXPECT_NE(decode_error(bytes({28, 0})).find("28"), std::string::npos);
+  EXPECT_NE(decode_error(bytes({30, 0})).find("30"), std::string::npos);
   EXPECT_NE(decode_error(bytes({0xff, 0xff})).find("65535"), std::string::npos);
   EXPECT_FALSE(decode({}));
 }

@@ -23,10 +23,7 @@ Incarnation fresh_incarnation() {
 
 Links::Links(Driver& driver, LinkOptions options, Connector connector, Events& events)
     : driver_(driver), options_(std::move(options)), connector_(std::move(connector)), events_(events) {
-  join_.role = options_.role;
-  join_.index = options_.index;
   join_.incarnation = fresh_incarnation();
-  join_.job = options_.job;
 }
 
 Links::~Links() {
@@ -39,13 +36,13 @@ void Links::close() {
   links_.clear();
 }
 
-Status Links::join(const std::vector<wire::Tensor>& layout, const std::vector<wire::Tensor>& buffers,
-                   const wire::DataSource& data, const std::vector<wire::Phase>& phases) {
+Status Links::join(wire::Join as) {
   const auto deadline = driver_.loop().now() + options_.connect_timeout;
-  join_.layout = layout;
-  join_.buffers = buffers;
-  join_.data = data;
-  join_.phases = phases;
+  as.role = options_.role;
+  as.index = options_.index;
+  as.incarnation = join_.incarnation;
+  as.job = options_.job;
+  join_ = std::move(as);
   for (std::size_t i = 0; i < options_.servers.size(); ++i) {
     if (auto bad = join_one(i, deadline); !bad.is_ok()) return bad;
     if (i > 0) continue;

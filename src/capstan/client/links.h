@@ -47,9 +47,9 @@ class Links final : private cluster::Link::Events {
   Links(Driver& driver, LinkOptions options, Connector connector, Events& events);
   ~Links() override;
 
-  // Connects to the first server, then to the others, and joins them. Called without the lock.
-  Status join(const std::vector<wire::Tensor>& layout, const std::vector<wire::Tensor>& buffers = {},
-              const wire::DataSource& data = {}, const std::vector<wire::Phase>& phases = {});
+  // Connects to the first server, then to the others, and joins them with what `as` declares; this object
+  // sets the role, index, incarnation and job. Called without the lock.
+  Status join(wire::Join as);
 
   std::size_t size() const { return links_.size(); }
   const wire::Joined& joined(std::size_t server) const { return links_[server]->joined(); }

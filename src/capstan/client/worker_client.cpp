@@ -20,8 +20,12 @@ Result<std::unique_ptr<WorkerClient>> WorkerClient::join(const LinkOptions& opti
                                                          const WorkerPart& part) {
   std::unique_ptr<WorkerClient> client(
       new WorkerClient(options, std::move(connector), layout, initial, part));
-  auto bad = client->links_.join(wire::to_wire(layout), wire::to_wire(part.buffers), part.data,
-                                 wire::to_wire(part.phases));
+  wire::Join as;
+  as.layout = wire::to_wire(layout);
+  as.buffers = wire::to_wire(part.buffers);
+  as.data = part.data;
+  as.phases = wire::to_wire(part.phases);
+  auto bad = client->links_.join(std::move(as));
   if (bad.is_ok()) bad = client->driver_.with_lock([&] { return client->prepare(); });
   if (!bad.is_ok()) return bad;
   return client;

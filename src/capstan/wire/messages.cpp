@@ -47,7 +47,9 @@ constexpr std::array kNames = {"Challenge",
                                "CheckpointOrder",
                                "CheckpointWritten",
                                "AccumulateOrder",
-                               "Progress"};
+                               "Progress",
+                               "Bucket",
+                               "Average"};
 static_assert(kNames.size() == std::variant_size_v<Message>);
 
 bool is_name(const std::string& text) {

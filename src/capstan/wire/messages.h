@@ -117,6 +117,19 @@ struct DataSegment {
   }
 };
 
+// One bucket of an averaging job. All trainers of a job have the same buckets.
+struct BucketShape {
+  std::uint64_t elements = 0;
+  std::uint64_t columns = 0;  // of a row, if rows are sent; 0: all elements are sent
+  bool is_sparse() const { return columns > 0; }
+  std::uint64_t rows() const { return is_sparse() ? elements / columns : 0; }
+  friend bool operator==(const BucketShape&, const BucketShape&) = default;
+  template <class V, class M>
+  static void fields(V&& v, M&& m) {
+    v(m.elements), v(m.columns);
+  }
+};
+
 struct Join {  // client → server
   Role role = Role::kWorker;
   std::optional<std::uint32_t> index;  // which worker or, at followers, observer; none: the leader chooses
@@ -125,10 +138,12 @@ struct Join {  // client → server
   std::vector<Tensor> buffers = {};  // of which each worker has its own, such as batch norm's
   DataSource data = {};
   std::string job = {};  // the job as this member was configured, config/shared_fields.h; may be empty
-  std::vector<Phase> phases = {};  // of a step, beside `layout`; empty: one phase of all tensors
+  std::vector<Phase> phases = {};         // of a step, beside `layout`; empty: one phase of all tensors
+  std::vector<BucketShape> buckets = {};  // of a trainer of an averaging job, in place of `layout`
   template <class V, class M>
   static void fields(V&& v, M&& m) {
-    v(m.role), v(m.index), v(m.incarnation), v(m.layout), v(m.buffers), v(m.data), v(m.job), v(m.phases);
+    v(m.role), v(m.index), v(m.incarnation), v(m.layout), v(m.buffers), v(m.data), v(m.job), v(m.phases),
+        v(m.buckets);
   }
 };
 
@@ -168,7 +183,8 @@ struct LocalOptimizer {
   }
 };
 
-struct Joined {  // server → client; carries the weights' segment where the worker reads them in place
+// server → client; carries the segment of the weights, or averages, that the worker reads in place
+struct Joined {
   Member member;
   ServerId server;
   std::uint32_t servers = 1;
@@ -487,11 +503,39 @@ struct Progress {  // worker → leader: its progress between two pushes, for th
   }
 };
 
+// ---- averaging gradients ----
+
+// trainer → server. Payload, unless memory is shared: the server's part of the bucket; of rows, first their
+// numbers as 32-bit integers, then their values.
+struct Bucket {
+  WorkerId worker;
+  Incarnation incarnation;
+  std::uint64_t batch = 0;
+  std::uint32_t bucket = 0;
+  std::uint32_t first = 0;  // place of the first row of this part in the trainer's list of rows
+  std::uint32_t rows = 0;   // in this part
+  template <class V, class M>
+  static void fields(V&& v, M&& m) {
+    v(m.worker), v(m.incarnation), v(m.batch), v(m.bucket), v(m.first), v(m.rows);
+  }
+};
+
+// server → trainer: the average over all trainers of the server's part of the bucket; payload as of Bucket
+struct Average {
+  std::uint64_t batch = 0;
+  std::uint32_t bucket = 0;
+  std::uint32_t rows = 0;
+  template <class V, class M>
+  static void fields(V&& v, M&& m) {
+    v(m.batch), v(m.bucket), v(m.rows);
+  }
+};
+
 // Every message. A message's number on the wire is its index here: add new ones at the end.
 using Message = std::variant<Challenge, Hello, Trusted, Refused, Join, Joined, Share, SendWeights, Initialize,
                              Push, Pull, Weights, Leave, Heartbeat, Staged, Initialized, Gone, ApplyOrder,
                              DropOrder, DeliverOrder, StatusRequest, StatusReport, StopRequest, Buffers,
-                             CheckpointOrder, CheckpointWritten, AccumulateOrder, Progress>;
+                             CheckpointOrder, CheckpointWritten, AccumulateOrder, Progress, Bucket, Average>;
 
 // The name of a message's type, for error messages.
 const char* name_of(const Message& message);
