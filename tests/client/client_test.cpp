@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <filesystem>
+#include <future>
 #include <optional>
 #include <thread>
 
@@ -75,6 +76,35 @@ TEST(Driver, WaitsUntilReadyOrTheDeadline) {
   EXPECT_TRUE(driver.run_until([&] { return done; }, SteadyClock::now() + testing::kTestTimeout));
   EXPECT_FALSE(driver.run_until([] { return false; }, SteadyClock::now() + std::chrono::milliseconds(10)));
   EXPECT_FALSE(driver.run_until([] { return false; }, TimePoint::min()));
+}
+
+TEST(Driver, WithAKeeperThatAlwaysRunsNeedsNoWaitingThread) {
+  Driver driver(Driver::Keeper::kAlways);
+  std::promise<std::thread::id> timer, posted;
+  driver.with_lock([&] {
+    driver.loop().call_at(SteadyClock::now() + std::chrono::milliseconds(5),
+                          [&] { timer.set_value(std::this_thread::get_id()); });
+  });
+  driver.loop().post([&] { posted.set_value(std::this_thread::get_id()); });
+  const auto keeper = posted.get_future().get();
+  EXPECT_NE(keeper, std::this_thread::get_id());
+  EXPECT_EQ(timer.get_future().get(), keeper);
+
+  int runs = 0;  // under the lock
+  for (int i = 0; i < 100; ++i) {
+    driver.loop().post([&] { ++runs; });
+    EXPECT_TRUE(driver.run_until([&] { return runs > i; },
+                                 i % 2 == 0 ? TimePoint::max() : SteadyClock::now() + testing::kTestTimeout));
+  }
+  EXPECT_FALSE(driver.run_until([] { return false; }, SteadyClock::now() + std::chrono::milliseconds(10)));
+}
+
+// The keeper must not miss the request to end, whatever it does at that moment.
+TEST(Driver, WithAKeeperThatAlwaysRunsEndsAtAnyTime) {
+  for (int i = 0; i < 2000; ++i) {
+    Driver driver(Driver::Keeper::kAlways);
+    if (i % 2 == 0) driver.loop().post([] {});
+  }
 }
 
 TEST(Driver, AfterTheKeeperOnlyTheCallerDrives) {

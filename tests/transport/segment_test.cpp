@@ -92,6 +92,23 @@ TEST(Segment, ASecondMappingWithoutAFreeDescriptorIsAStatus) {
   EXPECT_THAT(again.status().message(), HasSubstr("cannot duplicate a segment's descriptor"));
 }
 
+TEST(Segment, PartsAreMappedIntoAReservation) {
+  const Segment segment = Segment::create(3 * 4096, Segment::PeerMay::kRead);
+  const auto peer = segment.map_again();
+  ASSERT_TRUE(peer.is_ok());
+  auto* at = static_cast<std::byte*>(
+      ::mmap(nullptr, 2 * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  ASSERT_TRUE(peer->map_part(2 * 4096, 4096, at));
+  ASSERT_TRUE(peer->map_part(0, 4096, at + 4096));
+  segment.bytes()[3 * 4096 - 1] = std::byte{7};
+  segment.bytes()[0] = std::byte{9};
+  EXPECT_EQ(at[4095], std::byte{7});
+  EXPECT_EQ(at[4096], std::byte{9});
+  EXPECT_LT(::mprotect(at, 4096, PROT_READ | PROT_WRITE), 0);
+  EXPECT_FALSE(peer->map_part(100, 4096, at));  // not a page
+  ::munmap(at, 2 * 4096);
+}
+
 TEST(Segment, StaysWhereItIsIfItCannotMove) {
   Segment segment = Segment::create(64, Segment::PeerMay::kRead);
   auto* const address = segment.bytes().data();

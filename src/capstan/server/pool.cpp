@@ -1,5 +1,7 @@
 #include "capstan/server/pool.h"
 
+#include <latch>
+
 #include "capstan/kernels/denormals.h"
 
 namespace capstan::server {
@@ -18,6 +20,23 @@ Pool::~Pool() {
 }
 
 void Pool::run(std::size_t pieces, std::function<void(std::size_t)> piece, std::function<void()> done) {
+  start(pieces, std::move(piece), std::move(done));
+}
+
+void Pool::run_with_caller(std::size_t pieces, std::function<void(std::size_t)> piece) {
+  if (threads_.empty() || pieces < 2) {
+    for (std::size_t i = 0; i < pieces; ++i) piece(i);
+    return;
+  }
+  // Shared: the thread that finishes last may still be in count_down() when the caller returns.
+  const auto all_done = std::make_shared<std::latch>(1);
+  const auto job = start(pieces, std::move(piece), [all_done] { all_done->count_down(); });
+  take_part(*job);
+  all_done->wait();
+}
+
+std::shared_ptr<Pool::Job> Pool::start(std::size_t pieces, std::function<void(std::size_t)> piece,
+                                       std::function<void()> done) {
   auto job = std::make_shared<Job>();
   job->pieces = pieces;
   job->piece = std::move(piece);
@@ -25,10 +44,11 @@ void Pool::run(std::size_t pieces, std::function<void(std::size_t)> piece, std::
   job->left = pieces;
   {
     const std::scoped_lock lock(mutex_);
-    job_ = std::move(job);
+    job_ = job;
     ++number_;
   }
   wake_.notify_all();
+  return job;
 }
 
 void Pool::take_part(Job& job) {

@@ -20,6 +20,9 @@ class Pool {
   // Calls piece(i) for every i below `pieces`, on any thread, then done() on the thread that finishes last.
   // Returns at once; call it again only after done().
   void run(std::size_t pieces, std::function<void(std::size_t)> piece, std::function<void()> done);
+  // The same, but the calling thread takes part, and returns when all pieces are done. It does not wait for
+  // threads that have no piece: on a busy machine they may wake late.
+  void run_with_caller(std::size_t pieces, std::function<void(std::size_t)> piece);
 
  private:
   struct Job {
@@ -30,6 +33,8 @@ class Pool {
     std::atomic<std::size_t> left{0};
   };
 
+  std::shared_ptr<Job> start(std::size_t pieces, std::function<void(std::size_t)> piece,
+                             std::function<void()> done);
   void work();
   static void take_part(Job& job);
 

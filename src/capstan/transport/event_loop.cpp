@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include <poll.h>
 #include <sched.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -141,6 +142,27 @@ bool EventLoop::run_once(TimePoint deadline) {
   ran |= run_pollers();
   if (ran) last_work_ = now();
   return ran;
+}
+
+std::optional<Duration> EventLoop::prepare_sleep() {
+  if (!arm_pollers()) return {};
+  const TimePoint time = now();
+  sleep_until_ = time + kLongestSleep;
+  if (!timers_.empty()) sleep_until_ = std::min(sleep_until_, timers_.begin()->first.first);
+  if (sleep_until_ <= time || !begin_sleep()) return {};
+  return sleep_until_ - time;
+}
+
+void EventLoop::sleep(Duration timeout) {
+  const auto left = std::chrono::duration_cast<nanoseconds>(timeout).count();
+  const timespec precise{left / 1'000'000'000, left % 1'000'000'000};
+  pollfd ready{epoll_.get(), POLLIN, 0};
+  ::ppoll(&ready, 1, &precise, nullptr);
+  end_sleep();
+}
+
+bool EventLoop::needs_wake() const {
+  return !pollers_.empty() || (!timers_.empty() && timers_.begin()->first.first < sleep_until_);
 }
 
 bool EventLoop::run_posted() {

@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <unordered_map>
 #include <vector>
 
@@ -23,8 +24,8 @@ class Poller {
   virtual bool arm() = 0;       // true: sleeping on fd() is safe; false: progress again first
 };
 
-// epoll with timers and posted functions. All calls except post() and wake() are made on the thread that runs
-// the loop.
+// epoll with timers and posted functions. All calls except post(), wake() and sleep() are made on the thread
+// that runs the loop, or under a lock of its users.
 class EventLoop {
  public:
   using Callback = std::function<void()>;
@@ -63,6 +64,13 @@ class EventLoop {
   // sleeps). True if anything ran.
   bool run_once(TimePoint deadline);
 
+  // The two halves of a sleep, for a thread that releases a lock on the loop while it sleeps. prepare_sleep()
+  // returns how long to sleep, or none if something may be ready. sleep() runs nothing.
+  std::optional<Duration> prepare_sleep();
+  void sleep(Duration timeout);
+  // True if a thread that sleeps after prepare_sleep() would miss what was added since: call wake().
+  bool needs_wake() const;
+
  private:
   struct Watch {
     std::uint64_t key;  // returned by epoll; differs from that of an earlier watch of the same descriptor
@@ -90,6 +98,7 @@ class EventLoop {
   std::vector<Poller*> pollers_;
   TimePoint last_work_{};
   Duration spin_{};
+  TimePoint sleep_until_ = TimePoint::min();
 
   std::mutex mutex_;  // guards what follows
   std::vector<Callback> posted_;

@@ -106,4 +106,11 @@ Status Segment::move_to(void* at) {
   return Status::ok();
 }
 
+Status Segment::map_part(std::size_t offset, std::size_t bytes, void* at) const {
+  CAPSTAN_CHECK(offset <= size_ && bytes <= size_ - offset, "a part lies within its segment");
+  const void* mapped = ::mmap(at, bytes, PROT_READ, MAP_SHARED | MAP_FIXED, fd(), static_cast<off_t>(offset));
+  if (mapped == MAP_FAILED) return Status::unavailable("cannot map a part of a segment: " + reason());
+  return Status::ok();
+}
+
 }  // namespace capstan::transport

@@ -39,6 +39,9 @@ class Segment {
 
   // Moves this mapping to a page-aligned address inside a reservation of the caller, which also unmaps it.
   Status move_to(void* at);
+  // Maps a part of this memory once more, read-only, at a page-aligned address inside a reservation of the
+  // caller, which also unmaps it. `offset` is a multiple of the page size.
+  Status map_part(std::size_t offset, std::size_t bytes, void* at) const;
 
  private:
   UniqueFd fd_;
