@@ -34,6 +34,7 @@ const std::map<std::string, std::set<std::string>> kArrows = {
      {"checkpoint", "cluster", "kernels", "metrics", "optimizer", "placement", "store", "strategy",
       "transport", "wire"}},
     {"client", {"cluster", "placement", "transport", "wire"}},
+    {"averaging", {"client", "cluster", "kernels", "placement", "server", "transport", "wire"}},
     {"library", {"client", "cluster", "wire"}},
     {"config", {"optimizer", "strategy"}},
     {"data", {"checkpoint"}},
