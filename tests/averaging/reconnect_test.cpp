@@ -98,5 +98,20 @@ TEST(Repeating, IsAnsweredWithTheSameAverage) {
   EXPECT_EQ(client->average(0).values[0], 4);
 }
 
+TEST(Resetting, AllowsEveryBatchAgain) {
+  AveragingCluster cluster(false, averaging_job(1), testing::on_arrival());
+  RawPeer peer(cluster.network(), "0");
+  ASSERT_TRUE(peer.join(cluster.token(), trainer_join(0, 7, {{4, 0}})));
+  for (int run = 0; run < 2; ++run) {
+    for (const std::uint64_t batch : {3, 5}) {
+      peer.send(wire::Bucket{{0}, {7}, batch, 0, 0, 0}, {1, 2, 3, 4});
+      const auto average = peer.next<wire::Average>();
+      ASSERT_TRUE(average);
+      EXPECT_EQ(average->batch, batch);
+    }
+    cluster.on_server(0, [](auto& s) { return s.reset_state(), true; });
+  }
+}
+
 }  // namespace
 }  // namespace capstan
