@@ -1,6 +1,7 @@
 #pragma once
 
 #include "capstan/report/comparison.h"
+
 #include "support/evaluations.h"
 
 namespace capstan::report {

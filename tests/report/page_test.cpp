@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "capstan/report/chart_js.h"
+
 #include "example.h"
 #include "support/temporary_folder.h"
 

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "capstan/metrics/evaluation.h"
+#include "capstan/report/columns.h"
 
 namespace capstan::report {
 namespace {
@@ -34,22 +35,6 @@ std::vector<std::string> cells(const Comparison& c, const Run& run) {
   out.push_back(run.strategy == "single" ? kNone
                                          : fmt::format("{:.2f} / {}", run.staleness_mean, run.staleness_max));
   return out;
-}
-
-// Counts characters, not bytes.
-std::size_t width(std::string_view text) {
-  return static_cast<std::size_t>(
-      std::ranges::count_if(text, [](unsigned char c) { return (c & 0xc0) != 0x80; }));
-}
-
-std::string cut(const std::string& text, std::size_t columns) {
-  if (width(text) <= columns) return text;
-  std::string out;
-  for (const char c : text) {
-    if (width(out + c) > columns - 1) break;
-    out += c;
-  }
-  return out + "…";
 }
 
 }  // namespace

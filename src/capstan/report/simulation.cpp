@@ -7,6 +7,7 @@
 
 #include "capstan/base/json.h"
 #include "capstan/base/text.h"
+#include "capstan/report/columns.h"
 #include "capstan/simulate/units.h"
 
 namespace capstan::report {
@@ -16,10 +17,9 @@ using simulate::Prediction;
 using simulate::quantile;
 using simulate::TimeCategory;
 
-// A strategy's spelling, shortened for the first column; names are ASCII.
+// A strategy's spelling, shortened for the first column.
 std::string short_name(const std::string& name) {
-  constexpr std::size_t kMost = 18;
-  return name.size() <= kMost ? name : fmt::format("{}…", name.substr(0, kMost - 1));
+  return cut(name, 18);
 }
 
 double dropped(const Prediction& p) {

@@ -1,0 +1,131 @@
+#include "capstan/report/lab_tables.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "capstan/base/text.h"
+#include "capstan/report/columns.h"
+#include "capstan/simulate/units.h"
+
+namespace capstan::report {
+namespace {
+
+constexpr const char* kNone = "—";
+
+// A row for each configuration; `cells` gives those after the name.
+template <class Cells>
+Table configuration_table(std::vector<std::string> head, const LabResult& result, Cells cells) {
+  Table out{std::move(head), {}};
+  for (const auto& c : result.configurations) {
+    auto& row = out.rows.emplace_back(Table::Row{{short_name(result, c)}, ""});
+    if (c.error || c.runs.empty()) {
+      row.problem = c.error ? "failed: " + *c.error : "no runs";
+    } else {
+      const auto more = cells(c);
+      row.cells.insert(row.cells.end(), more.begin(), more.end());
+    }
+  }
+  return out;
+}
+
+// Over the runs that have communication.
+std::string hidden_text(const LabConfiguration& c) {
+  double sum = 0, count = 0;
+  for (const auto& run : c.runs) {
+    if (!run.hidden_communication) continue;
+    sum += *run.hidden_communication;
+    ++count;
+  }
+  return count > 0 ? fmt::format("{:.0f} %", 100 * sum / count) : kNone;
+}
+
+std::string pushed_text(const LabConfiguration& c) {
+  double sum = 0;
+  for (const auto& run : c.runs) sum += static_cast<double>(run.bytes.pushed);
+  return simulate::bytes_text(sum / static_cast<double>(c.runs.size()));
+}
+
+std::vector<std::string> throughput_cells(const LabConfiguration& c) {
+  const auto interval = mean_interval(throughputs(c));
+  return {fmt::format("{}", c.runs.size()), compact(mean_throughput(c)),
+          interval ? fmt::format("{}–{}", compact(interval->low), compact(interval->high)) : kNone,
+          hidden_text(c), pushed_text(c)};
+}
+
+std::vector<std::string> step_cells(const LabConfiguration& c) {
+  const auto s = mean_step(c);
+  std::vector<std::string> out;
+  for (const double part : {s.data, s.forward, s.backward, s.communication, s.optimizer})
+    out.push_back(s.sum() > 0 ? fmt::format("{:.1f}", 100 * part / s.sum()) : kNone);
+  out.push_back(compact(s.sum()));
+  return out;
+}
+
+// Without its type, unless another metric of the rank has the same name.
+std::string metric_title(const std::vector<const LabMetric*>& all, const LabMetric& metric) {
+  const auto name_of = [](const LabMetric& m) { return m.name.substr(m.name.find(',') + 1); };
+  const auto same =
+      std::ranges::count_if(all, [&](const LabMetric* other) { return name_of(*other) == name_of(metric); });
+  return same == 1 ? name_of(metric) : metric.name;
+}
+
+}  // namespace
+
+Table throughput_table(const LabResult& result) {
+  return configuration_table({"configuration", "runs", "samples/s", "95 % interval", "hidden", "pushed"},
+                             result, throughput_cells);
+}
+
+Table step_table(const LabResult& result) {
+  return configuration_table(
+      {"a step's time, %", "data", "forward", "backward", "communic.", "optimizer", "step ms"}, result,
+      step_cells);
+}
+
+std::vector<std::string> ranks_of(const LabRun& run) {
+  std::vector<std::string> out;
+  for (const auto& metric : run.metrics)
+    if (std::ranges::find(out, metric.rank) == out.end()) out.push_back(metric.rank);
+  return out;
+}
+
+Table metrics_table(const LabRun& run, const std::string& rank) {
+  std::vector<const LabMetric*> all;
+  for (const auto& metric : run.metrics)
+    if (metric.rank == rank) all.push_back(&metric);
+  std::ranges::stable_sort(all, {}, [](const LabMetric* m) { return m->name; });
+  Table out{{"name", "unit", "count", "min", "mean", "p50", "p95", "p99", "max", "stdev"}, {}};
+  for (const auto* m : all) {
+    const auto& s = m->statistics;
+    auto& row = out.rows.emplace_back(
+        Table::Row{{metric_title(all, *m), m->unit, compact(static_cast<double>(s.count))}, ""});
+    if (s.count < 100'000) row.cells.back() = fmt::format("{}", s.count);
+    for (const double v : {s.min, s.mean, s.p50, s.p95, s.p99, s.max, s.stdev})
+      row.cells.push_back(compact(v));
+  }
+  return out;
+}
+
+Table difference_table(const LabComparison& comparison) {
+  Table out{{"configuration", "first", "later", "ratio", "95 % interval", "verdict"}, {}};
+  for (const auto& d : comparison.differences)
+    out.rows.push_back({{d.title, compact(d.first), compact(d.later), fmt::format("{:.3f}", d.ratio),
+                         d.interval ? fmt::format("{:.3f}–{:.3f}", d.interval->low, d.interval->high) : kNone,
+                         text_of(d.verdict)},
+                        ""});
+  return out;
+}
+
+std::string versions_text(const LabResult& result) {
+  std::vector<std::string> parts;
+  for (const auto& [name, value] : result.versions) parts.push_back(name + " " + text_of(value));
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+std::string machine_text(const LabMachine& machine) {
+  return fmt::format("{}, {}, {}", machine.cpu, counted(machine.cores, "core"),
+                     simulate::bytes_text(static_cast<double>(machine.memory_bytes)));
+}
+
+}  // namespace capstan::report

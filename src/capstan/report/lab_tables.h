@@ -1,0 +1,28 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "capstan/report/comparison.h"
+#include "capstan/report/lab.h"
+#include "capstan/report/lab_comparison.h"
+
+// Lab results as tables, for the terminal and for the page.
+namespace capstan::report {
+
+// Throughput of each configuration with its interval over the runs, communication hidden, bytes.
+Table throughput_table(const LabResult& result);
+// Where the time of a mean step goes, in per cent.
+Table step_table(const LabResult& result);
+// The metrics of one rank, sorted by name. The first nine columns fit a terminal.
+Table metrics_table(const LabRun& run, const std::string& rank);
+Table difference_table(const LabComparison& comparison);
+
+// The ranks of a run, in the order of its metrics.
+std::vector<std::string> ranks_of(const LabRun& run);
+
+// "capstan 0.1.0, libtorch 1.13.0" and "Xeon, 2 cores, 25.3 GB".
+std::string versions_text(const LabResult& result);
+std::string machine_text(const LabMachine& machine);
+
+}  // namespace capstan::report
