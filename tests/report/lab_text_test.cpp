@@ -23,7 +23,7 @@ void expect_80_columns(const std::string& text) {
 // A step has 10 ms: 1, 2, 4, 2 and 1.
 TEST(LabText, SummarisesEveryConfiguration) {
   auto failed = lab_configuration(4, {});
-  failed.error = "trainer 3 was killed by signal 9, and its last line is longer than the table may be wide";
+  failed.error = "trainer 3 was killed by signal 9 and its last line was: out of memory in bucket 2";
   const auto text =
       lab_summary(lab_result({lab_configuration(1, {100.5}), lab_configuration(2, {190, 210}), failed}));
   EXPECT_EQ(text,
@@ -34,12 +34,13 @@ TEST(LabText, SummarisesEveryConfiguration) {
             "configuration                        runs samples/s 95 % interval hidden  pushed\n"
             "trainers=1                              1     100.5             —   25 % 37.8 MB\n"
             "trainers=2                              2     200.0   190.0–210.0   25 % 37.8 MB\n"
-            "trainers=4                           failed: trainer 3 was killed by signal 9, …\n"
+            "trainers=4                           failed: trainer 3 was killed by signal 9\n"
+            "                                     and its last line was: out of memory in\n"
+            "                                     bucket 2\n"
             "\n"
             "a step's time, %               data forward backward communic. optimizer step ms\n"
             "trainers=1                     10.0    20.0     40.0      20.0      10.0   10.00\n"
-            "trainers=2                     10.0    20.0     40.0      20.0      10.0   10.00\n"
-            "trainers=4                   failed: trainer 3 was killed by signal 9, and its …\n");
+            "trainers=2                     10.0    20.0     40.0      20.0      10.0   10.00\n");
   expect_80_columns(text);
 }
 
@@ -88,9 +89,27 @@ TEST(LabText, ShowsTheTypeOfAMetricWhoseNameIsNotUnique) {
                        {"trainer 0", "hook_future_metric,gloo_sparse_allreduce", "bytes", four_values(1e6)}};
   c.runs[0].metrics[1].statistics.count = 12'345'678;
   const auto text = lab_metrics(lab_result({c}));
-  EXPECT_THAT(text, HasSubstr("hook_c10d_metric,gloo_sp…    ms      4  1.000  2.500"));
-  EXPECT_THAT(text, HasSubstr("hook_future_metric,gloo_… bytes  12.3M   1.0M   2.5M"));
+  EXPECT_THAT(text, HasSubstr("hook_c10d_metric,gloo_sparse_allreduce\n"
+                              "                             ms      4  1.000  2.500"));
+  EXPECT_THAT(text, HasSubstr("hook_future_metric,gloo_sparse_allreduce\n"
+                              "                          bytes  12.3M   1.0M   2.5M"));
   expect_80_columns(text);
+}
+
+TEST(LabText, ALongNameHasALineOfItsOwn) {
+  auto c = lab_configuration(2, {200, 200});
+  c.name = "ddp_cpu_rpc [trainers=2 server=AverageBatchParameterServer]";
+  const std::vector<LabFile> files = {{"a", lab_result({c})}, {"b", lab_result({c})}};
+  const auto text = lab_summary(files[0].result) + lab_differences(compare(files, false), "a");
+  const std::string name = "trainers=2 server=AverageBatchParameterServer\n";
+  EXPECT_THAT(text, HasSubstr(name + "                                        2     200.0"));
+  EXPECT_THAT(text, HasSubstr(name + "                               10.0    20.0"));
+  EXPECT_THAT(text,
+              HasSubstr(name + "                              200.0   200.0  1.000   1.000–1.000 within"));
+  c.name = std::string(200, 'x');
+  c.runs.clear();
+  c.error = "failed";
+  expect_80_columns(text + lab_summary(lab_result({c})));
 }
 
 TEST(LabText, ShowsDifferencesWithTheirNoise) {

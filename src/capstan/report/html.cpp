@@ -47,6 +47,8 @@ td.problem { text-align: left; white-space: normal; color: var(--bad); }
 dl { display: grid; grid-template-columns: max-content 1fr; gap: 2px 18px; margin: 0; }
 dt { color: var(--soft); }
 dd { margin: 0; overflow-wrap: anywhere; }
+h3 { font-size: 1rem; margin: 18px 0 6px; }
+summary { cursor: pointer; font-weight: 600; overflow-wrap: anywhere; }
 .facts { display: grid; grid-template-columns: 1fr 1fr; gap: 16px; }
 .facts .panel { margin: 0; }
 @media (max-width: 760px) {
@@ -60,7 +62,7 @@ dd { margin: 0; overflow-wrap: anywhere; }
   tr:last-child { padding-bottom: 0; border-bottom: 0; }
   td { display: flex; justify-content: space-between; padding: 2px 0; border: 0; }
   td::before { content: attr(data-name); color: var(--soft); }
-  td:first-child { display: block; font-weight: 600; }
+  td:first-child { display: block; font-weight: 600; white-space: normal; overflow-wrap: anywhere; }
 }
 @media print { .panel { break-inside: avoid; } }
 </style>
@@ -139,6 +141,26 @@ std::string list_element(const std::string& title, const Settings& settings) {
   for (const auto& [key, value] : settings)
     out += fmt::format("<dt>{}</dt><dd>{}</dd>\n", escaped(key), escaped(value));
   return out + "</dl>\n</section>\n";
+}
+
+std::string table_element(const Table& table, const std::vector<std::string>& colours) {
+  std::string out = "<table>\n<thead><tr>";
+  for (const auto& name : table.head) out += fmt::format("<th>{}</th>", escaped(name));
+  out += "</tr></thead>\n<tbody>\n";
+  for (std::size_t i = 0; i < table.rows.size(); ++i) {
+    const auto& row = table.rows[i];
+    out += "<tr><td>";
+    if (!colours.empty())
+      out += fmt::format("<span class=\"mark\" style=\"background:{}\"></span>", colours[i]);
+    out += escaped(row.cells[0]) + "</td>";
+    for (std::size_t c = 1; c < row.cells.size(); ++c)
+      out += fmt::format("<td data-name=\"{}\">{}</td>", escaped(table.head[c]), escaped(row.cells[c]));
+    if (row.cells.size() == 1)
+      out += fmt::format("<td class=\"problem\" colspan=\"{}\">{}</td>", table.head.size() - 1,
+                         escaped(row.problem));
+    out += "</tr>\n";
+  }
+  return out + "</tbody>\n</table>\n";
 }
 
 std::string html_begin(const std::string& title) {

@@ -11,6 +11,8 @@ namespace capstan::report {
 std::string escaped(const std::string& text);
 // The colour of the n-th strategy, in plots and tables.
 const char* colour(std::size_t index);
+// A table; on a narrow screen each row becomes a list. `colours`, if any, mark the rows.
+std::string table_element(const Table& table, const std::vector<std::string>& colours = {});
 // A panel with a title and a list of names and values.
 std::string list_element(const std::string& title, const Settings& settings);
 

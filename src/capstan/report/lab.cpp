@@ -63,6 +63,10 @@ std::string text_of(const LabValue& value) {
       value);
 }
 
+bool is_measured(const LabConfiguration& configuration) {
+  return !configuration.error && !configuration.runs.empty();
+}
+
 std::vector<double> throughputs(const LabConfiguration& configuration) {
   std::vector<double> out;
   for (const auto& run : configuration.runs) out.push_back(run.samples_per_second);

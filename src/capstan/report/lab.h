@@ -84,6 +84,8 @@ Json lab_json(const LabResult& result);
 
 std::string text_of(const LabValue& value);
 
+// It has runs, and did not fail.
+bool is_measured(const LabConfiguration& configuration);
 // Samples per second of each run.
 std::vector<double> throughputs(const LabConfiguration& configuration);
 // The mean of all runs; there must be one.

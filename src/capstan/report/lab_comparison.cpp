@@ -49,18 +49,18 @@ LabVerdict verdict_of(const std::optional<Interval>& interval) {
 }
 
 // Whether it has a throughput to compare; if not, says why.
-bool is_measured(const LabConfiguration& c, const std::string& path, std::vector<std::string>& notes) {
-  const bool measured = !c.error && !c.runs.empty() && mean_throughput(c) > 0;
-  if (!measured)
+bool is_comparable(const LabConfiguration& c, const std::string& path, std::vector<std::string>& notes) {
+  const bool comparable = is_measured(c) && mean_throughput(c) > 0;
+  if (!comparable)
     notes.push_back(fmt::format("{}: no result in {}{}", c.name, path, c.error ? ": " + *c.error : ""));
-  return measured;
+  return comparable;
 }
 
 void compare_configuration(const LabConfiguration& later, const LabConfiguration& first, const LabFile& file,
                            const LabFile& first_file, LabComparison& out) {
   // Both are called, so that both are named.
-  const bool has_first = is_measured(first, first_file.path, out.notes);
-  if (!is_measured(later, file.path, out.notes) || !has_first) return;
+  const bool has_first = is_comparable(first, first_file.path, out.notes);
+  if (!is_comparable(later, file.path, out.notes) || !has_first) return;
   LabDifference d;
   d.configuration = later.name;
   d.title = short_name(file.result, later);

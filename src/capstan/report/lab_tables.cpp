@@ -19,7 +19,7 @@ Table configuration_table(std::vector<std::string> head, const LabResult& result
   Table out{std::move(head), {}};
   for (const auto& c : result.configurations) {
     auto& row = out.rows.emplace_back(Table::Row{{short_name(result, c)}, ""});
-    if (c.error || c.runs.empty()) {
+    if (!is_measured(c)) {
       row.problem = c.error ? "failed: " + *c.error : "no runs";
     } else {
       const auto more = cells(c);
@@ -78,9 +78,11 @@ Table throughput_table(const LabResult& result) {
 }
 
 Table step_table(const LabResult& result) {
-  return configuration_table(
+  auto out = configuration_table(
       {"a step's time, %", "data", "forward", "backward", "communic.", "optimizer", "step ms"}, result,
       step_cells);
+  std::erase_if(out.rows, [](const auto& row) { return !row.problem.empty(); });
+  return out;
 }
 
 std::vector<std::string> ranks_of(const LabRun& run) {
@@ -107,13 +109,22 @@ Table metrics_table(const LabRun& run, const std::string& rank) {
   return out;
 }
 
-Table difference_table(const LabComparison& comparison) {
+Table difference_table(const LabComparison& comparison, const std::string& path) {
   Table out{{"configuration", "first", "later", "ratio", "95 % interval", "verdict"}, {}};
-  for (const auto& d : comparison.differences)
+  for (const auto& d : comparison.differences) {
+    if (d.path != path) continue;
     out.rows.push_back({{d.title, compact(d.first), compact(d.later), fmt::format("{:.3f}", d.ratio),
                          d.interval ? fmt::format("{:.3f}–{:.3f}", d.interval->low, d.interval->high) : kNone,
                          text_of(d.verdict)},
                         ""});
+  }
+  return out;
+}
+
+std::vector<std::string> compared_paths(const LabComparison& comparison) {
+  std::vector<std::string> out;
+  for (const auto& d : comparison.differences)
+    if (std::ranges::find(out, d.path) == out.end()) out.push_back(d.path);
   return out;
 }
 

@@ -12,11 +12,14 @@ namespace capstan::report {
 
 // Throughput of each configuration with its interval over the runs, communication hidden, bytes.
 Table throughput_table(const LabResult& result);
-// Where the time of a mean step goes, in per cent.
+// Where the time of a mean step goes, in per cent; without configurations that failed.
 Table step_table(const LabResult& result);
 // The metrics of one rank, sorted by name. The first nine columns fit a terminal.
 Table metrics_table(const LabRun& run, const std::string& rank);
-Table difference_table(const LabComparison& comparison);
+// The configurations of one later result against the first.
+Table difference_table(const LabComparison& comparison, const std::string& path);
+// The later results that have something to compare, in their order.
+std::vector<std::string> compared_paths(const LabComparison& comparison);
 
 // The ranks of a run, in the order of its metrics.
 std::vector<std::string> ranks_of(const LabRun& run);

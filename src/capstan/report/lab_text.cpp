@@ -12,22 +12,40 @@
 namespace capstan::report {
 namespace {
 
+// The first cell, aligned to the left. One that is too long has a line of its own: the ends of names tell
+// configurations apart.
+std::string first_cell(const std::string& name, std::size_t columns) {
+  if (width(name) > columns) return cut(name, kColumns) + "\n" + std::string(columns, ' ');
+  return fmt::format("{:<{}}", name, columns);
+}
+
+// As many columns as there are widths.
 std::string line(const std::vector<std::string>& cells, std::span<const std::size_t> widths) {
-  auto out = fmt::format("{:<{}}", cut(cells[0], widths[0]), widths[0]);
-  for (std::size_t i = 1; i < widths.size(); ++i) out += fmt::format(" {:>{}}", cells[i], widths[i]);
+  auto out = first_cell(cells[0], widths[0]);
+  for (std::size_t i = 1; i < widths.size(); ++i)
+    out += fmt::format(" {:>{}}", cut(cells[i], widths[i]), widths[i]);
   return out + "\n";
 }
 
-// As many columns as there are widths. The first one is aligned to the left.
 std::string text(const Table& table, std::span<const std::size_t> widths) {
   auto out = line(table.head, widths);
-  for (const auto& row : table.rows)
-    out +=
-        row.problem.empty()
-            ? line(row.cells, widths)
-            : cut(fmt::format("{:<{}} {}", cut(row.cells[0], widths[0]), widths[0], row.problem), kColumns) +
-                  "\n";
+  for (const auto& row : table.rows) {
+    if (row.problem.empty()) {
+      out += line(row.cells, widths);
+    } else {
+      const auto indent = widths[0] + 1;
+      out += first_cell(row.cells[0], widths[0]) + " " + wrapped(row.problem, indent, indent) + "\n";
+    }
+  }
   return out;
+}
+
+// The last cell is aligned to the left. A long one leaves no room for the interval, which is empty then.
+std::string difference_line(const std::vector<std::string>& cells) {
+  constexpr std::size_t kInterval = 13, kVerdict = 12;
+  auto out = first_cell(cells[0], 27) + fmt::format(" {:>7} {:>7} {:>6} ", cells[1], cells[2], cells[3]);
+  if (cells[5].size() <= kVerdict) out += fmt::format("{:>{}} ", cells[4], kInterval);
+  return out + cells[5] + "\n";
 }
 
 std::string paragraph(const std::string& words) {
@@ -45,7 +63,7 @@ std::string lab_summary(const LabResult& result) {
 }
 
 std::string lab_metrics(const LabResult& result) {
-  constexpr std::size_t kMetrics[] = {25, 5, 6, 6, 6, 6, 6, 6, 6};
+  constexpr std::size_t kMetrics[] = {24, 6, 6, 6, 6, 6, 6, 6, 6};
   std::string out;
   for (const auto& c : result.configurations) {
     if (c.runs.empty()) continue;
@@ -62,23 +80,13 @@ std::string lab_metrics(const LabResult& result) {
 }
 
 std::string lab_differences(const LabComparison& comparison, const std::string& first_path) {
-  constexpr std::size_t kWidths[] = {27, 7, 7, 6};
-  std::string out, path;
-  const auto table = difference_table(comparison);
-  for (std::size_t i = 0; i < comparison.differences.size(); ++i) {
-    const auto& d = comparison.differences[i];
-    if (d.path != path) {
-      path = d.path;
-      out += (out.empty() ? "" : "\n") + paragraph(fmt::format("{} against {}, samples/s", path, first_path));
-      auto head = line(table.head, kWidths);
-      head.pop_back();
-      out += fmt::format("{} {:>13} {}\n", head, table.head[4], table.head[5]);
-    }
-    const auto& cells = table.rows[i].cells;
-    auto row = line(cells, kWidths);
-    row.pop_back();
-    out += d.interval ? fmt::format("{} {:>13} {}\n", row, cells[4], cells[5])
-                      : fmt::format("{} {}\n", row, cells[5]);
+  std::string out;
+  for (const auto& path : compared_paths(comparison)) {
+    if (!out.empty()) out += "\n";
+    out += paragraph(fmt::format("{} against {}, samples/s", path, first_path));
+    const auto table = difference_table(comparison, path);
+    out += difference_line(table.head);
+    for (const auto& row : table.rows) out += difference_line(row.cells);
   }
   for (const auto& note : comparison.notes) out += paragraph(note);
   return out;

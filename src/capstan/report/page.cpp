@@ -62,24 +62,6 @@ Json data_of(const Comparison& comparison) {
       {"metric", metrics::title_of(metric)}, {"percent", metric.percent}, {"target", target}, {"runs", runs}};
 }
 
-std::string table_element(const Table& table) {
-  std::string out = "<div class=\"panel wide\">\n<table>\n<thead><tr>";
-  for (const auto& name : table.head) out += fmt::format("<th>{}</th>", escaped(name));
-  out += "</tr></thead>\n<tbody>\n";
-  for (std::size_t i = 0; i < table.rows.size(); ++i) {
-    const auto& row = table.rows[i];
-    out += fmt::format("<tr><td><span class=\"mark\" style=\"background:{}\"></span>{}</td>", colour(i),
-                       escaped(row.cells[0]));
-    for (std::size_t c = 1; c < row.cells.size(); ++c)
-      out += fmt::format("<td data-name=\"{}\">{}</td>", escaped(table.head[c]), escaped(row.cells[c]));
-    if (row.cells.size() == 1)
-      out += fmt::format("<td class=\"problem\" colspan=\"{}\">{}</td>", table.head.size() - 1,
-                         escaped(row.problem));
-    out += "</tr>\n";
-  }
-  return out + "</tbody>\n</table>\n</div>\n";
-}
-
 std::string value_of(const Settings& settings, const std::string& key) {
   for (const auto& [name, value] : settings)
     if (name == key) return value;
@@ -104,7 +86,9 @@ std::string page(const Comparison& comparison) {
 </div>
 )",
       escaped(metrics::title_of(metric_of(comparison))));
-  out += table_element(table(comparison));
+  std::vector<std::string> colours;
+  for (std::size_t i = 0; i < comparison.runs.size(); ++i) colours.emplace_back(colour(i));
+  out += "<div class=\"panel wide\">\n" + table_element(table(comparison), colours) + "</div>\n";
   out += "<div class=\"facts\">\n";
   out += list_element("The job", settings);
   out += list_element("Hardware and software", comparison.versions);
