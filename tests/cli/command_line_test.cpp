@@ -438,5 +438,38 @@ TEST(Failures, OfAFileSystemAreOneLineWithThePath) {
   EXPECT_EQ(wrong.errors, "capstan: " + name + ": File name too long\n");
 }
 
+// A command that takes several words without a name.
+struct WordsCommand {
+  Arguments words;
+  bool json = false;
+  std::string help, problem;
+
+  explicit WordsCommand(const Arguments& arguments) {
+    CommandLine line("show", "Shows.\n");
+    line.positionals("PATH", &words, "What to show");
+    line.flag("json", &json, "Print one JSON object");
+    help = line.help();
+    try {
+      line.parse(arguments);
+    } catch (const UserError& error) {
+      problem = error.what();
+    }
+  }
+};
+
+TEST(CommandLine, TakesSeveralWordsInTheirOrder) {
+  const WordsCommand command({"b", "--json", "a", "c"});
+  EXPECT_THAT(command.words, ::testing::ElementsAre("b", "a", "c"));
+  EXPECT_TRUE(command.json);
+  EXPECT_EQ(command.problem, "");
+  EXPECT_THAT(command.help, HasSubstr("  PATH                      What to show\n"));
+}
+
+TEST(CommandLine, NeedsOneOfSeveralWords) {
+  EXPECT_EQ(WordsCommand({"--json"}).problem, "PATH is required (see capstan show --help)");
+  EXPECT_EQ(WordsCommand({"a", "--jsno", "b"}).problem,
+            "unknown flag --jsno, did you mean --json? (see capstan show --help)");
+}
+
 }  // namespace
 }  // namespace capstan::cli

@@ -123,9 +123,9 @@ std::string with_dashes(std::string word) {
                            near.empty() ? "" : fmt::format(", did you mean --{}?", near), help));
 }
 
-// `help` is the command that prints the help.
+// `help` is the command that prints the help. `words` gets the arguments without a name, if it is not null.
 Typed read_arguments(const std::string& help, const std::vector<Field>& flags, const Arguments& arguments,
-                     Arguments* unknown) {
+                     Arguments* unknown, Arguments* words_without_name) {
   Parser parser("", "", "", flags);
   Arguments words;
   for (const auto& word : arguments) words.push_back(with_dashes(word));
@@ -151,7 +151,13 @@ Typed read_arguments(const std::string& help, const std::vector<Field>& flags, c
     if (text.starts_with("--")) config::fail(fmt::format("--{} needs a value", name));
     out.emplace_back(name, text);
   }
-  const auto rest = parser.app.remaining();
+  auto rest = parser.app.remaining();
+  if (words_without_name) {
+    const auto [first, last] =
+        std::ranges::stable_partition(rest, [](const auto& word) { return word.starts_with("-"); });
+    words_without_name->assign(first, last);
+    rest.erase(first, last);
+  }
   if (unknown)
     *unknown = rest;
   else if (!rest.empty())
@@ -180,6 +186,15 @@ Setting& CommandLine::positional(std::string_view name, config::Value value, std
   auto& setting = flag(name, std::move(value), help);
   setting.positional = true;
   return setting;
+}
+
+void CommandLine::positionals(std::string_view name, Arguments* words, std::string_view help) {
+  words_ = words;
+  words_field_ = {.setting = {.name = name,
+                              .value = config::Action{[](const std::string&) {}},
+                              .help = help,
+                              .group = group_,
+                              .positional = true}};
 }
 
 void CommandLine::add(config::JobConfig& job, config::Commands command) {
@@ -235,7 +250,9 @@ std::vector<Field> CommandLine::flags(bool with_config) const {
 }
 
 std::string CommandLine::help() const {
-  return Parser(program_.name, command_, description_, flags()).app.help();
+  auto all = flags();
+  if (words_field_) all.insert(all.begin(), *words_field_);
+  return Parser(program_.name, command_, description_, all).app.help();
 }
 
 std::string CommandLine::help_command() const {
@@ -248,7 +265,9 @@ bool CommandLine::parse(const Arguments& arguments, Arguments* unknown) {
     return false;
   }
   auto all = flags(!unknown);
-  const auto typed = read_arguments(help_command(), all, arguments, unknown);
+  const auto typed = read_arguments(help_command(), all, arguments, unknown, words_);
+  if (words_field_ && words_->empty())
+    config::fail(fmt::format("{} is required (see {})", words_field_->name(), help_command()));
   // Last: a command's own flag takes precedence over a field of the job.
   all.insert(all.end(), only_in_files_.begin(), only_in_files_.end());
   const auto layers = read_layers(all, typed);

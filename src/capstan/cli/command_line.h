@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,9 @@ class CommandLine {
                         config::Limits limits = {}, std::string_view hint = {});
   // An argument that is given without its name.
   config::Setting& positional(std::string_view name, config::Value value, std::string_view help);
+  // All arguments that are given without a name, at least one, for a command that takes several. `words` must
+  // outlive this object.
+  void positionals(std::string_view name, Arguments* words, std::string_view help);
   // The heading of the flags that follow, in the help.
   void group(std::string_view heading) { group_ = heading; }
   // Adds the fields of a job that `command` has as flags. Configuration files may also set the other fields,
@@ -59,6 +63,8 @@ class CommandLine {
   const job::Program& program_;
   std::string_view group_ = "Options";
   std::vector<config::Field> flags_, only_in_files_;
+  std::optional<config::Field> words_field_;  // for the help
+  Arguments* words_ = nullptr;
   config::JobConfig* job_ = nullptr;
   std::filesystem::path first_file_;
 };

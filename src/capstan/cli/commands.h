@@ -23,6 +23,7 @@ int run_compare(const Arguments& arguments);
 int run_simulate(const Arguments& arguments);
 int run_data(const Arguments& arguments);
 int run_inspect(const Arguments& arguments);
+int run_report(const Arguments& arguments);
 int run_doctor(const Arguments& arguments);
 int run_describe(const Arguments& arguments);
 

@@ -36,6 +36,7 @@ constexpr Entry kCommands[] = {
     {"data", "list, get and verify datasets", "capstan-data"},
     {"models", "list the networks that can be trained, and their tensors", "capstan-tools"},
     {"bench", "benchmark push and pull (wire), or image loading (data)", "capstan-tools"},
+    {"report", "show and compare results of bench ps: tables, CSV, a page of plots", "capstan-tools"},
     {"inspect", "show a checkpoint, or export it as a PyTorch state dict", "capstan-tools"},
     {"doctor", "check this machine, and say how to fix what is missing", "capstan-tools"},
 };

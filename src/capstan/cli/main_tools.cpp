@@ -9,6 +9,7 @@ int main(int argc, char** argv) {
                      {"models", run_models},
                      {"bench", run_bench},
                      {"inspect", run_inspect},
+                     {"report", run_report},
                      {"doctor", run_doctor}},
                     argc, argv);
 }
