@@ -63,9 +63,9 @@ int run_report(const Arguments& arguments) {
                    "                                                file that works offline\n\n"
                    "The verdict is faster or slower if the 95 % interval of the ratio of mean\n"
                    "samples/s excludes 1. The interval is a bootstrap over the repeated runs (bench\n"
-                   "ps --repeat N). Each side needs two runs; take five or more, because the noise\n"
-                   "of two or three is a guess. Results of another machine or version are refused,\n"
-                   "unless --force is given.\n");
+                   "ps --repeat N). Each side needs two runs; take five or more, because fewer\n"
+                   "understate the noise (docs/benchmarking.md). Results of another machine or\n"
+                   "version are refused, unless --force is given.\n");
   line.positionals("PATH", &paths,
                    "Result files, or folders with a lab.json; the first is what others are compared with");
   line.flag("csv", &csv, "Write a row for every configuration, run, rank and metric", {}, "FILE");
