@@ -1,5 +1,6 @@
 #include "capstan/metrics/timings.h"
 
+#include <atomic>
 #include <stdexcept>
 #include <thread>
 

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <concepts>
+#include <type_traits>
+
 #include "capstan/report/lab.h"
 
 // The members of a lab result with their keys, in the order of its file. Both the writer and the reader use

@@ -1,5 +1,7 @@
 #include "capstan/report/lab_page.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "capstan/report/html.h"

@@ -1,7 +1,5 @@
 #include "capstan/report/lab_reader.h"
 
-#include <algorithm>
-#include <cmath>
 #include <set>
 
 #include <fmt/format.h>
