@@ -43,6 +43,7 @@ const std::map<std::string, std::set<std::string>> kArrows = {
      {"checkpoint", "client", "data", "kernels", "layouts", "metrics", "models", "optimizer", "store",
       "strategy"}},
     {"workloads", {"data", "training"}},
+    {"lab", {"training"}},
     {"launch", {"cluster", "transport"}},
     {"bench",
      {"client", "cluster", "config", "data", "kernels", "launch", "layouts", "metrics", "optimizer"}},
@@ -52,7 +53,7 @@ const std::map<std::string, std::set<std::string>> kArrows = {
 };
 
 // Layers that must stay free of libtorch, so that a server starts in milliseconds.
-const std::set<std::string> kWithTorch = {"models", "training", "workloads", "job", "cli"};
+const std::set<std::string> kWithTorch = {"models", "training", "workloads", "lab", "job", "cli"};
 
 struct Include {
   fs::path file;
