@@ -43,13 +43,15 @@ const std::map<std::string, std::set<std::string>> kArrows = {
      {"checkpoint", "client", "data", "kernels", "layouts", "metrics", "models", "optimizer", "store",
       "strategy"}},
     {"workloads", {"data", "training"}},
-    {"lab", {"training"}},
     {"launch", {"cluster", "transport"}},
     {"bench",
      {"client", "cluster", "config", "data", "kernels", "launch", "layouts", "metrics", "optimizer"}},
     {"job",
      {"checkpoint", "client", "cluster", "config", "data", "launch", "metrics", "models", "optimizer",
       "placement", "report", "server", "store", "strategy", "training", "transport", "wire", "workloads"}},
+    {"lab",
+     {"averaging", "client", "cluster", "config", "data", "job", "launch", "metrics", "models", "optimizer",
+      "report", "server", "strategy", "training", "transport", "wire", "workloads"}},
 };
 
 // Layers that must stay free of libtorch, so that a server starts in milliseconds.

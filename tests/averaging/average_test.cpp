@@ -66,8 +66,8 @@ class Counting final : public averaging::Rule {
  public:
   Counting(std::unique_ptr<averaging::Rule> inner, std::atomic<std::uint32_t>& arrived)
       : inner_(std::move(inner)), arrived_(arrived) {}
-  void process_gradient(averaging::Slot& slot, WorkerId worker, const averaging::Gradient& g) override {
-    inner_->process_gradient(slot, worker, g);
+  void process_gradient(averaging::Slot& slot, std::uint32_t trainer, const averaging::Gradient& g) override {
+    inner_->process_gradient(slot, trainer, g);
     ++arrived_;
     arrived_.notify_all();
   }

@@ -106,7 +106,7 @@ TEST(Joining, TooLateEndsTheRun) {
 // A rule of another program.
 class Throwing final : public averaging::Rule {
  public:
-  void process_gradient(averaging::Slot&, WorkerId, const averaging::Gradient&) override {}
+  void process_gradient(averaging::Slot&, std::uint32_t, const averaging::Gradient&) override {}
   void average(averaging::Slot&) override { throw std::runtime_error("no average today"); }
 };
 

@@ -112,7 +112,8 @@ struct Pushes {
   explicit Pushes(const Play& play) {
     for (std::size_t w = 0; w < play.workers; ++w) {
       rows.push_back(play.some_rows());
-      factors.push_back(1 / static_cast<float>(*rc::gen::inRange(1, 5)));
+      // With powers of two, sums are exact: otherwise one close to zero has few correct digits.
+      factors.push_back(1 / static_cast<float>(1 << *rc::gen::inRange(0, 3)));
       auto& gradient = gradients.emplace_back(play.size());
       for (const auto row : rows.back())
         for (std::uint64_t c = 0; c < play.columns; ++c) gradient[row * play.columns + c] = Play::number();
@@ -180,8 +181,7 @@ RC_GTEST_PROP(RowUpdatesProperty, OfSparseAdamEqualAPlainLoop, ()) {
       }
     }
   }
-  // A merged gradient close to zero loses digits, which the division by √v makes visible.
-  for (std::size_t i = 0; i < w.size(); ++i) RC_ASSERT(std::abs(ours.weights[i] - w[i]) < 1e-4);
+  for (std::size_t i = 0; i < w.size(); ++i) RC_ASSERT(std::abs(ours.weights[i] - w[i]) < 1e-5);
 }
 
 // Two shards that cut a row update it as one does.

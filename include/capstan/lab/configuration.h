@@ -36,8 +36,11 @@ class Configuration {
 
   // Makes `key` the name of a value that older files call `old_name`.
   void accept_old_name(const std::string& old_name, const std::string& key);
-  // Marks a key as read.
+  // Marks a key as read, or all.
   void ignore(std::string_view key) const { read_.emplace(key); }
+  void ignore_all() const {
+    for (const auto& [key, value] : values_) ignore(key);
+  }
 
   // Throws for a key that has not been read. Called after a plug-in was made.
   void check_all_read() const;

@@ -4,6 +4,7 @@
 #include <span>
 #include <vector>
 
+#include "capstan/lab/server.h"
 #include "capstan/layout.h"
 #include "capstan/status.h"
 #include "capstan/wire/messages.h"
@@ -15,14 +16,7 @@ namespace capstan::averaging {
 // All elements of a bucket, or, with columns, rows of it.
 using Shape = wire::BucketShape;
 
-// A gradient, or an average, of a bucket or of a server's part of it. The numbers of rows are those of the
-// whole bucket, strictly increasing; a dense bucket has none.
-struct Gradient {
-  std::span<const std::uint32_t> rows;
-  std::span<const float> values;
-
-  std::size_t bytes() const { return rows.size_bytes() + values.size_bytes(); }
-};
+using lab::Gradient;
 
 // Fails for shapes that do not come from a correct trainer. Bounds the memory that they take.
 Status check_shapes(const std::vector<Shape>& shapes);

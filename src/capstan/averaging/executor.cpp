@@ -27,7 +27,7 @@ bool Executor::is_short(const Operation& operation) const {
   const auto& slot = *operation.slot;
   const bool is_last = operation.arrival == slot.trainers();
   const auto elements =
-      rule_.work(slot, operation.arrival) + (is_last ? slot.shape().elements * slot.trainers() : 0);
+      rule_.work(slot, operation.arrival) + (is_last ? slot.elements() * slot.trainers() : 0);
   return elements <= inline_elements_;
 }
 
@@ -36,7 +36,7 @@ Executor::Outcome Executor::execute(const Operation& operation) {
   auto& slot = *operation.slot;
   try {
     slot.arrive(operation.batch, operation.arrival == 1);
-    rule_.process_gradient(slot, operation.worker, operation.gradient);
+    rule_.process_gradient(slot, operation.trainer, operation.gradient);
     if (!slot.is_complete()) return outcome;
     const auto begin = SteadyClock::now();
     rule_.average(slot);

@@ -25,7 +25,7 @@ class Executor {
   struct Operation {
     Slot* slot = nullptr;
     std::uint64_t batch = 0;
-    WorkerId worker;
+    std::uint32_t trainer = 0;
     Gradient gradient;
     std::uint32_t arrival = 1;  // its number in the order of arrival
   };

@@ -10,16 +10,16 @@ void write_average(Slot& slot, std::span<const Gradient> inputs) {
   if (!slot.is_sparse()) return combine(inputs, factor, slot.values(), slot.pool());
   slot.set_rows(unite_rows(inputs, slot.rows()));
   const auto rows = slot.result().rows;
-  combine_rows(inputs, factor, slot.shape().columns, rows, slot.values(), slot.pool());
+  combine_rows(inputs, factor, slot.columns(), rows, slot.values(), slot.pool());
 }
 
 }  // namespace
 
 std::size_t AverageOnArrival::work(const Slot& slot, std::uint32_t arrival) const {
-  return arrival == 1 || arrival == slot.trainers() ? 0 : slot.shape().elements;
+  return arrival == 1 || arrival == slot.trainers() ? 0 : slot.elements();
 }
 
-void AverageOnArrival::process_gradient(Slot& slot, WorkerId, const Gradient& gradient) {
+void AverageOnArrival::process_gradient(Slot& slot, std::uint32_t, const Gradient& gradient) {
   auto& sum = sums_[slot.bucket()];
   if (slot.arrived() == 1) {
     sum.sum = gradient;
@@ -35,7 +35,7 @@ void AverageOnArrival::process_gradient(Slot& slot, WorkerId, const Gradient& gr
 void AverageOnArrival::add_dense(Slot& slot, Sum& sum, const Gradient& gradient) {
   auto& buffer = sum.buffers[0].values;
   if (slot.arrived() > 2) return add(gradient, buffer, slot.pool());
-  buffer.resize(slot.shape().elements);
+  buffer.resize(slot.elements());
   const Gradient inputs[] = {sum.sum, gradient};
   combine(inputs, 1, buffer, slot.pool());
   sum.sum.values = buffer;
@@ -45,11 +45,11 @@ void AverageOnArrival::add_rows(Slot& slot, Sum& sum, const Gradient& gradient) 
   sum.current = 1 - sum.current;
   auto& buffer = sum.buffers[sum.current];
   const Gradient inputs[] = {sum.sum, gradient};
-  const auto most = std::min<std::size_t>(slot.shape().rows(), sum.sum.rows.size() + gradient.rows.size());
+  const auto most = std::min<std::size_t>(slot.part().size(), sum.sum.rows.size() + gradient.rows.size());
   buffer.rows.resize(most);
   buffer.rows.resize(unite_rows(inputs, buffer.rows));
-  buffer.values.resize(buffer.rows.size() * slot.shape().columns);
-  combine_rows(inputs, 1, slot.shape().columns, buffer.rows, buffer.values, slot.pool());
+  buffer.values.resize(buffer.rows.size() * slot.columns());
+  combine_rows(inputs, 1, slot.columns(), buffer.rows, buffer.values, slot.pool());
   sum.sum = {buffer.rows, buffer.values};
 }
 
@@ -59,10 +59,10 @@ void AverageOnArrival::average(Slot& slot) {
   write_average(slot, std::span(inputs).first(slot.trainers() == 1 ? 1 : 2));
 }
 
-void AverageInRankOrder::process_gradient(Slot& slot, WorkerId worker, const Gradient& gradient) {
+void AverageInRankOrder::process_gradient(Slot& slot, std::uint32_t trainer, const Gradient& gradient) {
   auto& kept = kept_[slot.bucket()];
   kept.resize(slot.trainers());
-  kept[worker.value] = gradient;
+  kept[trainer] = gradient;
 }
 
 void AverageInRankOrder::average(Slot& slot) {

@@ -3,36 +3,21 @@
 #include <map>
 #include <vector>
 
-#include "capstan/averaging/slot.h"
-#include "capstan/base/ids.h"
+#include "capstan/averaging/buckets.h"
+#include "capstan/lab/server.h"
 
 namespace capstan::averaging {
 
-// The arithmetic of an averaging server. For each bucket of a batch, process_gradient() is called once per
-// trainer, then average() once. Calls are made one at a time, on a thread of the server. An exception ends
-// the run.
-class Rule {
- public:
-  virtual ~Rule() = default;
-  // A gradient has arrived. Its memory is valid and unchanged until average() of this batch has returned.
-  virtual void process_gradient(Slot& slot, WorkerId worker, const Gradient& gradient) = 0;
-  // All gradients have arrived: writes slot.values() and, if the bucket is sparse, rows.
-  virtual void average(Slot& slot) = 0;
-  // Forgets all gradients. Called between two runs.
-  virtual void reset_state() {}
-  // How many elements process_gradient() touches for the gradient that arrives as number `arrival`, from 1.
-  // The server calls it on the thread of its event loop if these are few.
-  virtual std::size_t work(const Slot& slot, std::uint32_t /*arrival*/) const {
-    return slot.shape().elements;
-  }
-};
+using lab::Slot;
+// The arithmetic of an averaging server.
+using Rule = lab::Server;
 
 // Adds each gradient when it arrives. The first is kept in the trainer's memory, and the last is added in the
 // same pass that divides, so that with two trainers no pass but the last touches memory. With more than two,
 // the result depends on the order of arrival in its last bits.
 class AverageOnArrival final : public Rule {
  public:
-  void process_gradient(Slot& slot, WorkerId worker, const Gradient& gradient) override;
+  void process_gradient(Slot& slot, std::uint32_t trainer, const Gradient& gradient) override;
   void average(Slot& slot) override;
   void reset_state() override { sums_.clear(); }
   std::size_t work(const Slot& slot, std::uint32_t arrival) const override;
@@ -59,7 +44,7 @@ class AverageOnArrival final : public Rule {
 // the order of arrival.
 class AverageInRankOrder final : public Rule {
  public:
-  void process_gradient(Slot& slot, WorkerId worker, const Gradient& gradient) override;
+  void process_gradient(Slot& slot, std::uint32_t trainer, const Gradient& gradient) override;
   void average(Slot& slot) override;
   void reset_state() override { kept_.clear(); }
   std::size_t work(const Slot&, std::uint32_t) const override { return 0; }

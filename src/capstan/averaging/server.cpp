@@ -138,10 +138,15 @@ Status AveragingServer::set_buckets(const std::vector<Shape>& shapes) {
   parts_ = std::move(parts);
   const auto arena = averages_.floats();
   for (std::uint32_t b = 0; b < shapes.size(); ++b) {
-    entries_.push_back(
-        std::make_unique<Entry>(Entry{Slot(b, held[b], parts_[b], options_.trainers, layout.rows(arena, b),
-                                           layout.values(arena, b), executor_.pool()),
-                                      BucketProgress(b, options_.trainers), BucketTimes{}, nullptr}));
+    const Slot::Place place{b,
+                            options_.trainers,
+                            parts_[b],
+                            held[b].elements,
+                            held[b].columns,
+                            layout.rows(arena, b),
+                            layout.values(arena, b)};
+    entries_.push_back(std::make_unique<Entry>(
+        Entry{Slot(place, executor_.pool()), BucketProgress(b, options_.trainers), BucketTimes{}, nullptr}));
   }
   first_joined_ = loop_.now();
   return Status::ok();
@@ -284,7 +289,7 @@ Status AveragingServer::take_bucket(WorkerId worker, const wire::Bucket& bucket,
   times.bytes_in += gradient->bytes();
   times.queue_depth = executor_.depth();
   const bool is_last = arrival == options_.trainers;
-  executor_.run({&entry.slot, bucket.batch, worker, *gradient, arrival},
+  executor_.run({&entry.slot, bucket.batch, worker.value, *gradient, arrival},
                 [this, &entry, is_last](const Executor::Outcome& outcome) {
                   if (is_last || !outcome.error.empty()) averaged(entry, outcome);
                 });

@@ -52,7 +52,8 @@ class DummyData final : public Data {
 
 }  // namespace
 
-std::unique_ptr<Data> make_dummy_data(Configuration values, std::uint64_t seed) {
+std::unique_ptr<Data> make_dummy_data(const Configuration& given, std::uint64_t seed) {
+  auto values = given;  // with the names of today
   values.accept_old_name("input_samples", "sample_count");
   values.accept_old_name("input_dim", "sample_length");
   const auto bound = values.integer("max_val", 1, kMostNumbers);
@@ -60,6 +61,7 @@ std::unique_ptr<Data> make_dummy_data(Configuration values, std::uint64_t seed) 
   const auto length = values.integer("sample_length", 1, kMostNumbers);
   const auto sparsity = values.integer("sparsity_percentage", 0, 99);
   values.check_all_read();
+  given.ignore_all();
   if (samples > kMostNumbers / length)
     values.fail("sample_count", fmt::format("times sample_length is more than {}", kMostNumbers));
   const auto used = bound * (100 - sparsity) / 100;

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/cross_entropy_loss.h>
 #include <fmt/format.h>
 
 #include "capstan/layout.h"
@@ -22,14 +21,6 @@ std::string shape(const at::Tensor& tensor) {
 }
 
 }  // namespace
-
-Criterion make_criterion(const std::string& name) {
-  if (name != "cel")
-    throw UserError(fmt::format("--create-criterion {}: unknown; there is cel, the cross-entropy", name));
-  return [](const at::Tensor& output, const at::Tensor& target) {
-    return at::cross_entropy_loss(output, target);
-  };
-}
 
 PluginTask::PluginTask(std::unique_ptr<Data> data, std::shared_ptr<Model> model, Criterion criterion)
     : ModuleTask(model), data_(std::move(data)), model_(std::move(model)), criterion_(std::move(criterion)) {

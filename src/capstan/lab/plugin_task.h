@@ -1,19 +1,13 @@
 #pragma once
 
-#include <functional>
 #include <memory>
 
 #include "capstan/lab/data.h"
 #include "capstan/lab/model.h"
+#include "capstan/lab/registry.h"
 #include "capstan/torch/module_task.h"
 
 namespace capstan::lab {
-
-// The loss of a batch: a scalar.
-using Criterion = std::function<at::Tensor(const at::Tensor& output, const at::Tensor& target)>;
-
-// "cel": cross-entropy of classes. Throws UserError for another name.
-Criterion make_criterion(const std::string& name);
 
 // What a model, data and a criterion make: the task that trainers train. Both splits are all samples; the
 // only metric is the loss. Not thread-safe.

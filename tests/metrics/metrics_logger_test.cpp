@@ -1,4 +1,4 @@
-#include "capstan/metrics/timings.h"
+#include "capstan/lab/metrics_logger.h"
 
 #include <atomic>
 #include <stdexcept>
@@ -7,7 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace capstan::metrics {
+namespace capstan::lab {
 namespace {
 
 using ::testing::ElementsAre;
@@ -15,8 +15,8 @@ using ::testing::IsEmpty;
 
 // A clock that a test sets; a tick is a millisecond.
 std::int64_t ticks = 0;
-TimePoint now() {
-  return TimePoint() + std::chrono::milliseconds(ticks);
+MetricsLogger::Clock::time_point now() {
+  return MetricsLogger::Clock::time_point() + std::chrono::milliseconds(ticks);
 }
 
 template <class Action>
@@ -54,6 +54,32 @@ TEST(MetricsLogger, GivesTheTimesByTypeAndName) {
   EXPECT_THAT(series[1].values, ElementsAre(1));
   EXPECT_EQ(series[2].name, "rpc_sparse");
   EXPECT_THAT(series[2].values, ElementsAre(7));
+}
+
+TEST(MetricsLogger, HasWholeMeasurementsAndValues) {
+  MetricsLogger logger(now);
+  const auto at = [](std::int64_t tick) {
+    return MetricsLogger::Clock::time_point() + std::chrono::milliseconds(tick);
+  };
+  logger.record("b_metric", {0, 0}, "known", at(3), at(8));
+  EXPECT_EQ(error_of([&] {
+              logger.record_end("b_metric", {0, 0});
+            }),
+            "metric b_metric,known, key 0,0: ended twice");
+  logger.record_value("a_metric", "depth", "operations", 4);
+  logger.record_value("a_metric", "depth", "operations", 2);
+  const auto series = logger.series();
+  ASSERT_EQ(series.size(), 2u);
+  EXPECT_EQ(series[0].name, "depth");
+  EXPECT_EQ(series[0].unit, "operations");
+  EXPECT_THAT(series[0].values, ElementsAre(4, 2));
+  EXPECT_THAT(series[1].values, ElementsAre(5));
+  logger.clear();
+  EXPECT_THAT(logger.series(), IsEmpty());
+  logger.set_enabled(false);
+  logger.record("b_metric", {0, 1}, "known", at(3), at(8));
+  logger.record_value("a_metric", "depth", "operations", 4);
+  EXPECT_THAT(logger.series(), IsEmpty());
 }
 
 TEST(MetricsLogger, MeasurementsOverlap) {
@@ -157,4 +183,4 @@ TEST(MetricsLogger, AMeasurementMayEndOnAnotherThread) {
 }
 
 }  // namespace
-}  // namespace capstan::metrics
+}  // namespace capstan::lab

@@ -1,4 +1,4 @@
-#include "capstan/metrics/timings.h"
+#include "capstan/lab/metrics_logger.h"
 
 #include <algorithm>
 #include <stdexcept>
@@ -8,7 +8,7 @@
 
 #include "capstan/base/random.h"
 
-namespace capstan::metrics {
+namespace capstan::lab {
 namespace {
 
 constexpr std::size_t kFirstSlots = 2048;
@@ -18,7 +18,7 @@ constexpr std::size_t kFirstSlots = 2048;
                                      key.first, key.second, problem));
 }
 
-double milliseconds(Duration d) {
+double milliseconds(MetricsLogger::Clock::duration d) {
   return std::chrono::duration<double, std::milli>(d).count();
 }
 
@@ -56,16 +56,45 @@ MetricsLogger::Type& MetricsLogger::type_of(std::string_view name) {
   return type;
 }
 
-void MetricsLogger::record_start(std::string_view type_name, MetricKey key, std::string_view name) {
-  if (!enabled()) return;
-  const std::lock_guard lock(mutex_);
+MetricsLogger::Measurement& MetricsLogger::add(std::string_view type_name, MetricKey key,
+                                               std::string_view name) {
   auto& type = type_of(type_name);
   type.make_room();
   auto& slot = type.slot_of(key);
   if (slot != 0) fail(type_name, name, key, "started twice");
   type.measurements.push_back({key, type.name_index(name), false, {}, {}});
   slot = static_cast<std::uint32_t>(type.measurements.size());
-  type.measurements.back().start = now_();  // last, so that the time excludes the work above
+  return type.measurements.back();
+}
+
+void MetricsLogger::record_start(std::string_view type, MetricKey key, std::string_view name) {
+  if (!enabled()) return;
+  const std::lock_guard lock(mutex_);
+  auto& measurement = add(type, key, name);
+  measurement.start = now_();  // last, so that the time excludes the work above
+}
+
+void MetricsLogger::record(std::string_view type, MetricKey key, std::string_view name,
+                           Clock::time_point start, Clock::time_point end) {
+  if (!enabled()) return;
+  const std::lock_guard lock(mutex_);
+  auto& measurement = add(type, key, name);
+  measurement.start = start;
+  measurement.end = end;
+  measurement.ended = true;
+}
+
+void MetricsLogger::record_value(std::string_view type, std::string_view name, std::string_view unit,
+                                 double value) {
+  if (!enabled()) return;
+  const std::lock_guard lock(mutex_);
+  const auto found = std::ranges::find_if(
+      values_, [&](const Series& series) { return series.type == type && series.name == name; });
+  auto& series =
+      found != values_.end()
+          ? *found
+          : values_.emplace_back(Series{std::string(type), std::string(name), std::string(unit), {}});
+  series.values.push_back(value);
 }
 
 void MetricsLogger::record_end(std::string_view type_name, MetricKey key) {
@@ -83,7 +112,7 @@ void MetricsLogger::record_end(std::string_view type_name, MetricKey key) {
 
 std::vector<Series> MetricsLogger::series() const {
   const std::lock_guard lock(mutex_);
-  std::vector<Series> out;
+  auto out = values_;
   for (const auto& type : types_) {
     const auto first = out.size();
     for (const auto& name : type.names) out.push_back({type.name, name, "ms", {}});
@@ -103,6 +132,7 @@ void MetricsLogger::clear() {
     type.measurements.clear();
     std::ranges::fill(type.slots, 0u);
   }
+  for (auto& series : values_) series.values.clear();
 }
 
-}  // namespace capstan::metrics
+}  // namespace capstan::lab

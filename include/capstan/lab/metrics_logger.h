@@ -1,16 +1,16 @@
 #pragma once
 
+#include "capstan/cxx20.h"
+
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <mutex>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "capstan/base/time.h"
-#include "capstan/metrics/statistics.h"
-
-namespace capstan::metrics {
+namespace capstan::lab {
 
 // Identifies one measurement of a type: epoch and index of a step, or batch and bucket.
 struct MetricKey {
@@ -32,9 +32,10 @@ struct Series {
 // for a start or an end, and allocates only when the number of measurements exceeds all earlier ones.
 class MetricsLogger {
  public:
-  using Now = TimePoint (*)();  // for tests
+  using Clock = std::chrono::steady_clock;
+  using Now = Clock::time_point (*)();  // for tests
 
-  explicit MetricsLogger(Now now = SteadyClock::now) : now_(now) {}
+  explicit MetricsLogger(Now now = Clock::now) : now_(now) {}
   MetricsLogger(const MetricsLogger&) = delete;
   MetricsLogger& operator=(const MetricsLogger&) = delete;
 
@@ -44,8 +45,13 @@ class MetricsLogger {
 
   void record_start(std::string_view type, MetricKey key, std::string_view name);
   void record_end(std::string_view type, MetricKey key);
+  // A whole measurement whose times are known.
+  void record(std::string_view type, MetricKey key, std::string_view name, Clock::time_point start,
+              Clock::time_point end);
+  // A value that is no time. A name of a type always has the same unit.
+  void record_value(std::string_view type, std::string_view name, std::string_view unit, double value);
 
-  // The times in milliseconds, sorted by type and name; in a series, in the order of starts. Throws
+  // Times in milliseconds, and values, sorted by type and name; in a series, in the order of starts. Throws
   // std::logic_error if a measurement has no end.
   std::vector<Series> series() const;
   // Removes all measurements; keeps the memory for the next ones.
@@ -56,7 +62,7 @@ class MetricsLogger {
     MetricKey key;
     std::uint32_t name = 0;  // index in Type::names
     bool ended = false;
-    TimePoint start, end;
+    Clock::time_point start, end;
   };
   // The measurements of a type in the order of their starts, with a hash table (open addressing) of their
   // indices. Unlike std::unordered_map it allocates nothing for a single key.
@@ -72,11 +78,13 @@ class MetricsLogger {
   };
 
   Type& type_of(std::string_view name);
+  Measurement& add(std::string_view type, MetricKey key, std::string_view name);
 
   const Now now_;
   std::atomic<bool> enabled_ = true;
   mutable std::mutex mutex_;
-  std::vector<Type> types_;  // guarded by mutex_; a process has few
+  std::vector<Type> types_;     // guarded by mutex_; a process has few
+  std::vector<Series> values_;  // guarded by mutex_: those that are no times
 };
 
-}  // namespace capstan::metrics
+}  // namespace capstan::lab
