@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -47,6 +48,7 @@ struct TrainerResult {
   std::uint64_t steps = 0, samples = 0;
   double loss = 0;  // of the last step
   std::uint64_t bytes_pushed = 0, bytes_pulled = 0;
+  std::optional<double> hidden;  // the part of communication behind backward, 0 … 1; none if there was none
 };
 
 // Trains one replica of a task, together with other trainers and perhaps with servers. Each object is used
@@ -67,7 +69,7 @@ class Trainer {
 
  protected:
   const TrainerContext& context() const { return context_; }
-  TrainerResult& result() { return result_; }
+  TrainerResult& mutable_result() { return result_; }
 
   // Calls `body` for every step with its batch; it returns the loss. The batches of an epoch are those of the
   // training split in its order, dealt round-robin; all trainers have the same number of steps. Measures

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "capstan/averaging/rules.h"
+#include "capstan/lab/ddp_hooks.h"
 #include "capstan/lab/dummy_data.h"
 #include "capstan/lab/dummy_model.h"
 #include "capstan/lab/linear_model.h"
@@ -34,7 +35,7 @@ Registry builtin() {
   return {
       .data = {{"DummyData", make_dummy_data}, {"RandomVectors", make_random_vectors}},
       .models = {{"DummyModel", make_dummy_model}, {"LinearModel", make_linear_model}},
-      .trainers = {},
+      .trainers = {{"DdpTrainer", make_ddp_trainer}},
       .servers = {{"AverageParameterServer", make_server<averaging::AverageOnArrival>},
                   {"AverageBatchParameterServer", make_server<averaging::AverageInRankOrder>}},
       .criteria = {{"cel", [](auto& output, auto& target) { return at::cross_entropy_loss(output, target); }},

@@ -27,6 +27,7 @@ struct Plan {
   std::filesystem::path data_config, model_config, trainer_config, server_config;
   std::filesystem::path data_dir;  // of datasets; empty: the usual places
   std::filesystem::path save;      // folder for weights and records of each run; empty: none
+  std::uint64_t max_steps = 0;     // of each trainer in an epoch; 0: all
   bool timers = true;              // false: nothing is measured but the whole
 
   Json to_json() const;

@@ -72,10 +72,16 @@ class AllreduceGroup::Gloo {
     });
   }
 
-  void sum(std::span<float> values) {
-    std::vector<at::Tensor> tensors = {
-        at::from_blob(values.data(), {static_cast<std::int64_t>(values.size())}, at::kFloat)};
-    const auto work = guarded([&] { return group_->allreduce(tensors); });
+  using Work = c10::intrusive_ptr<c10d::Work>;
+
+  Work begin_sum(const at::Tensor& tensor) {
+    return guarded([&] {
+      std::vector<at::Tensor> tensors = {tensor};
+      return group_->allreduce(tensors);
+    });
+  }
+
+  void wait(Work& work) {
     while (poll_ && !work->isCompleted()) {
       try {
         work->wait(kPollInterval);
@@ -130,7 +136,25 @@ void AllreduceGroup::rendezvous() {
 }
 
 void AllreduceGroup::sum(std::span<float> values) {
-  gloo_->sum(values);
+  auto work =
+      gloo_->begin_sum(at::from_blob(values.data(), {static_cast<std::int64_t>(values.size())}, at::kFloat));
+  gloo_->wait(work);
+}
+
+std::unique_ptr<AllreduceGroup::Sum> AllreduceGroup::begin_sum(const at::Tensor& tensor,
+                                                               std::function<void()> on_done) {
+  class Begun final : public Sum {
+   public:
+    Begun(Gloo& gloo, Gloo::Work work) : gloo_(gloo), work_(std::move(work)) {}
+    void wait() override { gloo_.wait(work_); }
+
+   private:
+    Gloo& gloo_;
+    Gloo::Work work_;
+  };
+  auto work = gloo_->begin_sum(tensor);
+  if (on_done) work->getFuture()->addCallback([on_done = std::move(on_done)](auto&) { on_done(); });
+  return std::make_unique<Begun>(*gloo_, std::move(work));
 }
 
 }  // namespace capstan::training

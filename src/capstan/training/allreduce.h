@@ -6,6 +6,10 @@
 #include <span>
 #include <string>
 
+namespace at {
+class Tensor;
+}
+
 namespace capstan::training {
 
 // Sums arrays over the processes of a job without servers, with Gloo. Use from one thread. Throws Failure
@@ -28,6 +32,16 @@ class AllreduceGroup {
   void rendezvous();
   // values[i] = Σ values[i] over all processes, bitwise identical in each.
   void sum(std::span<float> values);
+
+  // A sum that is being computed. wait() returns when the tensor has the result.
+  class Sum {
+   public:
+    virtual ~Sum() = default;
+    virtual void wait() = 0;
+  };
+  // The same for a dense or sparse tensor, in the background; several may be under way, which all processes
+  // begin in the same order. `on_done` is called on another thread when the sum is complete; may be empty.
+  std::unique_ptr<Sum> begin_sum(const at::Tensor& tensor, std::function<void()> on_done);
 
  private:
   class Gloo;
