@@ -10,6 +10,7 @@
 #include "capstan/lab/dummy_data.h"
 #include "capstan/lab/dummy_model.h"
 #include "capstan/lab/linear_model.h"
+#include "capstan/lab/local_trainer.h"
 #include "capstan/lab/random_vectors.h"
 #include "capstan/user_error.h"
 
@@ -35,7 +36,7 @@ Registry builtin() {
   return {
       .data = {{"DummyData", make_dummy_data}, {"RandomVectors", make_random_vectors}},
       .models = {{"DummyModel", make_dummy_model}, {"LinearModel", make_linear_model}},
-      .trainers = {{"DdpTrainer", make_ddp_trainer}},
+      .trainers = {{"DdpTrainer", make_ddp_trainer}, {"LocalTrainer", make_local_trainer}},
       .servers = {{"AverageParameterServer", make_server<averaging::AverageOnArrival>},
                   {"AverageBatchParameterServer", make_server<averaging::AverageInRankOrder>}},
       .criteria = {{"cel", [](auto& output, auto& target) { return at::cross_entropy_loss(output, target); }},
