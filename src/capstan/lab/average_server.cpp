@@ -17,7 +17,7 @@ averaging::ServerOptions server_options(const Plan& plan, std::uint32_t index, c
   options.servers = plan.servers;
   options.index = {index};
   options.threads = plan.threads;
-  options.join_timeout = from_seconds(plan.rpc_timeout);
+  options.join_timeout = std::max<Duration>(from_seconds(plan.rpc_timeout), std::chrono::minutes(10));
   options.members.token = token;
   return options;
 }
