@@ -159,16 +159,21 @@ struct Case {
 
 class DdpTrainer : public ::testing::TestWithParam<Case> {
  protected:
+  Plan plan() const {
+    auto plan = testing::small_plan(folder_.path());
+    plan.hook = GetParam().hook;
+    plan.trainers = GetParam().trainers;
+    plan.servers = GetParam().servers;
+    plan.server = GetParam().server;
+    plan.model = GetParam().model;
+    return plan;
+  }
+
   testing::TemporaryFolder folder_;
 };
 
 TEST_P(DdpTrainer, EndsWithTheWeightsOfAPlainLoop) {
-  auto plan = testing::small_plan(folder_.path());
-  plan.hook = GetParam().hook;
-  plan.trainers = GetParam().trainers;
-  plan.servers = GetParam().servers;
-  plan.server = GetParam().server;
-  plan.model = GetParam().model;
+  const auto plan = this->plan();
   const auto expected = reference(plan);
   Lab lab(plan);
   const auto first = lab.run();
@@ -191,12 +196,7 @@ TEST_P(DdpTrainer, EndsWithTheWeightsOfAPlainLoop) {
 }
 
 TEST_P(DdpTrainer, MeasuresEveryBucket) {
-  auto plan = testing::small_plan(folder_.path());
-  plan.hook = GetParam().hook;
-  plan.trainers = GetParam().trainers;
-  plan.servers = GetParam().servers;
-  plan.server = GetParam().server;
-  plan.model = GetParam().model;
+  const auto plan = this->plan();
   const bool sparse = plan.model == "Sparse";
   Lab lab(plan);
   const auto trained = lab.run();
