@@ -158,6 +158,65 @@ TEST(Child, HasAnEmptyStandardInput) {
   EXPECT_EQ(child.read_line(soon()), "end");
 }
 
+TEST(Child, ReadsWhatIsWrittenToItsInputUntilItIsClosed) {
+  auto options = shell("while read line; do echo \"got $line\"; done; echo end");
+  options.read_output = options.write_input = true;
+  Child child(options);
+  ASSERT_TRUE(child.write_input("one\ntw"));
+  EXPECT_EQ(child.read_line(soon()), "got one");
+  ASSERT_TRUE(child.write_input("o\n"));
+  EXPECT_EQ(child.read_line(soon()), "got two");
+  EXPECT_FALSE(child.output_ended());
+  child.close_input();
+  EXPECT_EQ(child.read_line(soon()), "end");
+  EXPECT_FALSE(child.read_line(soon()));
+  EXPECT_TRUE(child.output_ended());
+}
+
+TEST(Child, ALargeInputArrivesWhole) {
+  auto options = shell("wc -c");
+  options.read_output = options.write_input = true;
+  Child child(options);
+  ASSERT_TRUE(child.write_input(std::string(3'000'000, 'x')));
+  child.close_input();
+  EXPECT_EQ(child.read_line(soon()), "3000000");
+}
+
+// By default, SIGPIPE ends a process.
+TEST(Child, WritingToAProcessThatHasEndedIsNoSignal) {
+  auto options = shell("exit 0");
+  options.write_input = true;
+  Child child(options);
+  ASSERT_TRUE(child.wait(soon()));
+  EXPECT_FALSE(child.write_input("text\n"));
+}
+
+TEST(Child, TheInputOfOneProcessIsNotHeldOpenByAnother) {
+  auto options = shell("cat; echo end");
+  options.read_output = options.write_input = true;
+  Child first(options);
+  const Child second(sleeper());
+  first.close_input();
+  EXPECT_EQ(first.read_line(soon()), "end");
+}
+
+TEST(Child, ALineThatHasArrivedIsReadAfterTheDeadline) {
+  auto options = shell("echo one");
+  options.read_output = true;
+  Child child(options);
+  ASSERT_TRUE(child.wait(soon()));
+  EXPECT_EQ(child.read_line(SteadyClock::now() - std::chrono::seconds(1)), "one");
+}
+
+TEST(Child, ItIsKnownWhetherItIsStopped) {
+  Child child(sleeper());
+  EXPECT_FALSE(child.is_stopped());
+  child.signal(SIGSTOP);
+  EXPECT_TRUE(testing::eventually([&] { return child.is_stopped(); }));
+  child.signal(SIGCONT);
+  EXPECT_TRUE(testing::eventually([&] { return !child.is_stopped(); }));
+}
+
 TEST(Child, IsKilledByTheDestructor) {
   pid_t pid = -1;
   {

@@ -15,6 +15,7 @@
 #include "capstan/client/connector.h"
 #include "capstan/client/observer.h"
 #include "capstan/launch/local_job.h"
+#include "capstan/launch/temporary_folder.h"
 #include "capstan/layouts/network_layout.h"
 #include "capstan/user_error.h"
 
@@ -75,26 +76,6 @@ void sample_servers(client::Observer& observer, ServerUse& use) {
   use.rss = std::max(use.rss, rss);
   use.cpu = cpu;
 }
-
-// A temporary folder for the processes' logs.
-class LogFolder {
- public:
-  LogFolder() {
-    auto form = (std::filesystem::temp_directory_path() / "capstan-wire-XXXXXX").string();
-    if (!::mkdtemp(form.data())) throw UserError(fmt::format("{}: {}", form, std::strerror(errno)));
-    path_ = form;
-  }
-  LogFolder(const LogFolder&) = delete;
-  LogFolder& operator=(const LogFolder&) = delete;
-  ~LogFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  const std::filesystem::path& path() const { return path_; }
-
- private:
-  std::filesystem::path path_;
-};
 
 WorkerObservation observation_of(const json& result) {
   // JSON has no NaN.
@@ -172,7 +153,7 @@ json run_wire(const WireOptions& options, const std::function<void(const std::st
   const auto rate = memcpy_rate();
   progress(fmt::format("memcpy: {:.1f} GB/s", rate / 1e9));
 
-  const LogFolder logs;
+  const launch::TemporaryFolder logs("wire");
   const auto config_file = logs.path() / "config.toml";
   std::ofstream(config_file) << job_config.to_toml();
   launch::LocalJob job({launch::program("capstan"),

@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <cstring>
 #include <fstream>
+#include <iterator>
 #include <thread>
 
 #include <fcntl.h>
@@ -11,6 +12,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 
 #include "capstan/user_error.h"
@@ -26,7 +28,7 @@ std::vector<char*> pointers(std::vector<std::string>& strings) {
 }
 
 // Runs between fork and exec: async-signal-safe calls only.
-[[noreturn]] void become(char** argv, char** envp, int output, int error, pid_t parent,
+[[noreturn]] void become(char** argv, char** envp, int input, int output, int error, pid_t parent,
                          bool ignore_stop_signals) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != parent) ::_exit(127);  // the parent died before the line above
@@ -37,7 +39,7 @@ std::vector<char*> pointers(std::vector<std::string>& strings) {
   ::sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
   const int null = ::open("/dev/null", O_RDWR);
-  ::dup2(null, STDIN_FILENO);
+  ::dup2(input >= 0 ? input : null, STDIN_FILENO);
   ::dup2(output >= 0 ? output : null, STDOUT_FILENO);
   if (error >= 0) ::dup2(error, STDERR_FILENO);
   ::execve(argv[0], argv, envp);
@@ -82,19 +84,31 @@ Child::Child(const Options& options) {
     output_.reset(ends[0]);
     write_end.reset(ends[1]);
   }
+  UniqueFd read_end;
+  if (options.write_input) {
+    // A socket, because only send() can be told not to raise SIGPIPE.
+    int ends[2];
+    if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
+      throw UserError(fmt::format("cannot create a socket: {}", std::strerror(errno)));
+    read_end.reset(ends[0]);
+    input_.reset(ends[1]);
+  }
   ::signal(SIGCHLD, SIG_DFL);  // if inherited as ignored, exit codes would be lost
   const pid_t parent = ::getpid();
   pid_ = ::fork();
   if (pid_ < 0) throw UserError(fmt::format("cannot start a process: {}", std::strerror(errno)));
   if (pid_ == 0)
-    become(argv.data(), envp.data(), write_end.get(), error.get(), parent, options.ignore_stop_signals);
+    become(argv.data(), envp.data(), read_end.get(), write_end.get(), error.get(), parent,
+           options.ignore_stop_signals);
 }
 
 Child::Child(Child&& other) noexcept
     : pid_(std::exchange(other.pid_, -1)),
       exit_(other.exit_),
+      input_(std::move(other.input_)),
       output_(std::move(other.output_)),
-      buffer_(std::move(other.buffer_)) {}
+      buffer_(std::move(other.buffer_)),
+      output_ended_(other.output_ended_) {}
 
 Child::~Child() {
   if (pid_ < 0 || poll()) return;
@@ -111,18 +125,30 @@ std::optional<std::string> Child::read_line(TimePoint deadline) {
     }
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - SteadyClock::now()).count();
     constexpr std::int64_t kLongest = 3'600'000;
-    if (left <= 0) return {};
+    if (output_ended_) return {};
     pollfd ready{output_.get(), POLLIN, 0};
-    const int found = ::poll(&ready, 1, static_cast<int>(std::min<std::int64_t>(left, kLongest)));
+    const int found = ::poll(&ready, 1, static_cast<int>(std::clamp<std::int64_t>(left, 0, kLongest)));
+    if (found == 0 && left <= 0) return {};
     if (found == 0 || (found < 0 && errno == EINTR)) continue;
     char bytes[4096];
     const auto n = found > 0 ? ::read(output_.get(), bytes, sizeof bytes) : -1;
     if (n <= 0) {
+      output_ended_ = true;
       if (buffer_.empty()) return {};
       return std::exchange(buffer_, {});  // a last line without a newline
     }
     buffer_.append(bytes, static_cast<std::size_t>(n));
   }
+}
+
+bool Child::write_input(std::string_view text) {
+  while (!text.empty()) {
+    const auto n = ::send(input_.get(), text.data(), text.size(), MSG_NOSIGNAL);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return false;
+    text.remove_prefix(static_cast<std::size_t>(n));
+  }
+  return true;
 }
 
 std::optional<Exit> Child::poll() {
@@ -137,6 +163,14 @@ std::optional<Exit> Child::poll() {
 std::optional<Exit> Child::wait(TimePoint deadline) {
   while (!poll() && SteadyClock::now() < deadline) std::this_thread::sleep_for(std::chrono::milliseconds(2));
   return exit_;
+}
+
+bool Child::is_stopped() const {
+  // "PID (name) STATE …"; the name may have parentheses.
+  std::ifstream stat(fmt::format("/proc/{}/stat", pid_));
+  const std::string text{std::istreambuf_iterator<char>(stat), {}};
+  const auto name_end = text.rfind(") ");
+  return name_end != std::string::npos && text[name_end + 2] == 'T';
 }
 
 void Child::signal(int number) {

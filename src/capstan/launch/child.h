@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <signal.h>
@@ -34,6 +35,7 @@ class Child {
     std::vector<std::string> environment;  // "NAME=value", beside the inherited ones
     std::filesystem::path error_log;       // takes standard error; empty: inherited
     bool read_output = false;              // standard output is read by read_line(); else it is discarded
+    bool write_input = false;              // standard input is written by write_input(); else it is empty
     bool ignore_stop_signals = true;
   };
 
@@ -44,18 +46,29 @@ class Child {
   ~Child();
 
   pid_t pid() const { return pid_; }
-  // The next line of standard output without its newline; none at the end of output or at the deadline.
+  // The next line of standard output without its newline; none at the end of output or at the deadline. A
+  // line that has arrived is returned even after the deadline.
   std::optional<std::string> read_line(TimePoint deadline);
+  // Readable when read_line() has something to do, for poll(2).
+  int output_fd() const { return output_.get(); }
+  bool output_ended() const { return output_ended_; }
+  // Writes all of the text to standard input; false if the process does not read it any more. Waits while the
+  // process leaves more unread than a socket holds (about 200 kB).
+  [[nodiscard]] bool write_input(std::string_view text);
+  void close_input() { input_.reset(); }
   // None while the process runs.
   std::optional<Exit> poll();
   std::optional<Exit> wait(TimePoint deadline);
+  // By a signal such as SIGSTOP; not by a debugger.
+  bool is_stopped() const;
   void signal(int number);
 
  private:
   pid_t pid_ = -1;
   std::optional<Exit> exit_;
-  UniqueFd output_;
+  UniqueFd input_, output_;
   std::string buffer_;
+  bool output_ended_ = false;
 };
 
 // This executable, its folder, and the path of a program in it.

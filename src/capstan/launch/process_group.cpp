@@ -1,9 +1,5 @@
 #include "capstan/launch/process_group.h"
 
-#include <fstream>
-#include <iterator>
-
-#include <fmt/format.h>
 #include <signal.h>
 
 #include "capstan/base/failure.h"
@@ -13,14 +9,6 @@ namespace {
 
 constexpr auto kPollInterval = std::chrono::milliseconds(100);
 constexpr auto kStoppedTimeout = std::chrono::seconds(3);
-
-// The state letter in /proc/PID/stat: T for a stopped process.
-char state_of(pid_t pid) {
-  std::ifstream stat(fmt::format("/proc/{}/stat", pid));
-  std::string text{std::istreambuf_iterator<char>(stat), {}};
-  const auto name_end = text.rfind(") ");
-  return name_end == std::string::npos ? ' ' : text[name_end + 2];
-}
 
 }  // namespace
 
@@ -40,7 +28,7 @@ void ProcessGroup::poll() {
   for (auto& p : processes_) {
     if (!p.end) p.end = p.child.poll();
     if (p.end) continue;
-    if (state_of(p.child.pid()) != 'T') {
+    if (!p.child.is_stopped()) {
       p.stopped_at.reset();
     } else if (!p.stopped_at) {
       p.stopped_at = SteadyClock::now();
