@@ -50,8 +50,8 @@ const std::map<std::string, std::set<std::string>> kArrows = {
      {"checkpoint", "client", "cluster", "config", "data", "launch", "metrics", "models", "optimizer",
       "placement", "report", "server", "store", "strategy", "training", "transport", "wire", "workloads"}},
     {"lab",
-     {"averaging", "client", "cluster", "config", "data", "job", "launch", "metrics", "models", "optimizer",
-      "report", "server", "strategy", "training", "transport", "wire", "workloads"}},
+     {"averaging", "client", "cluster", "config", "data", "job", "launch", "layouts", "metrics", "models",
+      "optimizer", "report", "server", "strategy", "training", "transport", "wire", "workloads"}},
 };
 
 // Layers that must stay free of libtorch, so that a server starts in milliseconds.

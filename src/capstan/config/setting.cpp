@@ -76,6 +76,8 @@ std::string read(T& out, const std::string& text, const Limits& limits) {
 
 std::string read(std::string& out, const std::string& text, const Limits& limits) {
   const auto* words = std::get_if<Words>(&limits);
+  if (words && words->size() == 1 && text != words->front())
+    return fmt::format("should be {}", words->front());
   if (words && std::ranges::find(*words, text) == words->end())
     return fmt::format("should be {} or {}", fmt::join(words->begin(), words->end() - 1, ", "),
                        words->back());

@@ -88,15 +88,20 @@ constexpr Kind kKinds[] = {
 
 }  // namespace
 
+std::vector<std::string_view> dataset_names() {
+  std::vector<std::string_view> names;
+  for (const auto& kind : kKinds) names.push_back(kind.name);
+  return names;
+}
+
 Dataset load(const DatasetOptions& options) {
   const auto kind = options.name.substr(0, options.name.find(':'));
-  std::vector<std::string_view> names, forms;
+  std::vector<std::string_view> forms;
   for (const auto& known : kKinds) {
     if (known.name == kind && (kind == options.name || known.has_arguments)) return known.open(options);
-    names.push_back(known.name);
     forms.push_back(known.form);
   }
-  const auto near = nearest(kind, names);
+  const auto near = nearest(kind, dataset_names());
   throw UserError(fmt::format("unknown dataset '{}'{}; known are {}", options.name,
                               near.empty() ? "" : fmt::format(" (did you mean {}?)", near),
                               fmt::join(forms, ", ")));

@@ -4,6 +4,8 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "capstan/data/augment.h"
 #include "capstan/data/encoding.h"
@@ -31,6 +33,9 @@ struct DatasetOptions {
   std::optional<Encoding> encoding = {};  // of an earlier load, so that this one encodes and normalises alike
   bool strict = false;                    // fail on a folder's unreadable images instead of replacing them
 };
+
+// The names of all kinds: what a dataset's name has before a colon.
+std::vector<std::string_view> dataset_names();
 
 // Throws UserError that says what is wrong, where, and what is allowed. Thread-safe.
 Dataset load(const DatasetOptions& options);

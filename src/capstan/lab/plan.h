@@ -13,10 +13,11 @@ namespace capstan::lab {
 // One configuration of trainers and servers, as every process of it needs it. A value.
 struct Plan {
   std::uint32_t trainers = 2, servers = 1;
-  std::string trainer = "DdpTrainer", server = "AverageParameterServer";
-  std::string data = "DummyData", model = "DummyModelSparse";
+  std::string trainer = "DdpTrainer", server = "AverageParameterServer";  // server: empty if there is none
+  std::string data = "DummyData", model = "DummyModelSparse";  // data: empty if the task has its own
   std::string hook = "rpc_hook", criterion = "cel", backend = "gloo";
   std::uint64_t epochs = 1, batch_size = 32, seed = 1;
+  std::uint64_t max_steps = 0;    // per trainer, of all epochs; 0: no limit
   std::string optimizer = "sgd";  // of strategies' servers (optimizer/spec.h)
   double lr = 1e-4;
   double rpc_timeout = 120;   // seconds in which servers must answer a trainer that joins
@@ -35,7 +36,9 @@ struct Plan {
   static Plan parse(const std::string& text);
 };
 
-// The members of a plan by the names of their flags and keys, bound to `plan`, which must outlive them.
+inline constexpr std::uint64_t kMostProcesses = 128;  // of trainers, and of servers
+
+// All members of a plan by the names of their flags and keys, bound to `plan`, which must outlive them.
 std::vector<config::Setting> settings(Plan& plan);
 
 }  // namespace capstan::lab
