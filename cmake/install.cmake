@@ -41,4 +41,4 @@ install(FILES ${PROJECT_BINARY_DIR}/capstan-client.pc DESTINATION ${pkgconfig_fo
 install(FILES LICENSE README.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(DIRECTORY docs examples DESTINATION ${CMAKE_INSTALL_DOCDIR})
 # Where capstan bench ps finds them (lab/shipped_files.h).
-install(DIRECTORY configurations DESTINATION ${CMAKE_INSTALL_DATADIR}/capstan)
+install(DIRECTORY experiments configurations DESTINATION ${CMAKE_INSTALL_DATADIR}/capstan)
