@@ -106,11 +106,6 @@ Entry entry_of(const std::string& name, const json& object, const std::string& p
 
 }  // namespace
 
-std::string_view flag_of(Kind kind) {
-  constexpr std::string_view kNames[] = {"data", "model", "trainer", "server"};
-  return kNames[static_cast<int>(kind)];
-}
-
 ConfigurationFile::ConfigurationFile(const std::filesystem::path& path, Kind kind) : path_(path.string()) {
   const auto content = parse(path_);
   for (const auto& [name, object] : content.items())

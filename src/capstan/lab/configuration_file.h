@@ -2,7 +2,6 @@
 
 #include <filesystem>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "capstan/lab/configuration.h"
@@ -11,8 +10,6 @@ namespace capstan::lab {
 
 // What a configuration file is about: which member of an entry names the class.
 enum class Kind { kData, kModel, kTrainer, kServer };
-// "data", "model", "trainer", "server".
-std::string_view flag_of(Kind kind);
 
 // An entry of a configuration file: which class, and with which values.
 struct Entry {

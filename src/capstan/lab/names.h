@@ -16,6 +16,7 @@ bool is_strategy(std::string_view name);
 bool has_servers(std::string_view strategy);
 
 inline constexpr const char* kDdpTrainer = "DdpTrainer";
+inline constexpr const char* kLocalTrainer = "LocalTrainer";  // sends nothing
 
 // An older class of trainers: DdpTrainer with a hook.
 struct TrainerAlias {

@@ -17,7 +17,6 @@ struct Plan {
   std::string data = "DummyData", model = "DummyModelSparse";  // data: empty if the task has its own
   std::string hook = "rpc_hook", criterion = "cel", backend = "gloo";
   std::uint64_t epochs = 1, batch_size = 32, seed = 1;
-  std::uint64_t max_steps = 0;    // per trainer, of all epochs; 0: no limit
   std::string optimizer = "sgd";  // of strategies' servers (optimizer/spec.h)
   double lr = 1e-4;
   double rpc_timeout = 120;   // seconds in which servers must answer a trainer that joins

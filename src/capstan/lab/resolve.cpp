@@ -10,6 +10,7 @@
 #include "capstan/config/given.h"
 #include "capstan/config/tasks.h"
 #include "capstan/data/dataset.h"
+#include "capstan/lab/ddp_hooks.h"
 #include "capstan/lab/names.h"
 #include "capstan/lab/shipped_files.h"
 #include "capstan/layouts/networks.h"
@@ -21,13 +22,6 @@ namespace capstan::lab {
 namespace {
 
 using Names = std::vector<std::string>;
-
-struct Hook {
-  const char* name;
-  bool uses_servers;
-};
-constexpr Hook kHooks[] = {
-    {"allreduce_hook", false}, {"hybrid_hook", false}, {"rpc_hook", true}, {"sparse_rpc_hook", true}};
 
 template <class Table>
 void add_keys(Names& names, const Table& table) {
@@ -162,6 +156,7 @@ class Resolver {
         fail_unknown("trainer", "trainer", known_trainers(in_file, classes), plan_.trainer);
     }
     is_ddp_ = alias_ || entry.class_name == kDdpTrainer;
+    is_local_ = entry.class_name == kLocalTrainer;
   }
 
   static Names known_trainers(Names names, const Names& classes) {
@@ -181,10 +176,10 @@ class Resolver {
   }
 
   void choose_hook() {
-    if (uses_strategy_) {
+    if (uses_strategy_ || is_local_) {
       if (is_given("ddp-hook"))
-        fail("ddp-hook",
-             fmt::format("is an option of DdpTrainer; the trainer is the strategy {}", plan_.trainer));
+        fail("ddp-hook", fmt::format("is an option of DdpTrainer; the trainer is {}{}",
+                                     is_local_ ? "" : "the strategy ", plan_.trainer));
       plan_.hook.clear();
       return;
     }
@@ -197,15 +192,16 @@ class Resolver {
       plan_.hook = "allreduce_hook";
     }
     Names known;
-    for (const auto& hook : kHooks) known.emplace_back(hook.name);
+    for (const auto& hook : ddp_hooks()) known.emplace_back(hook.name);
     if (!contains(known, plan_.hook)) fail_unknown("ddp-hook", "hook", known, plan_.hook);
   }
 
   // What the trainer needs; none: a plug-in may use servers or not.
   std::optional<bool> uses_servers() const {
     if (uses_strategy_) return has_servers(plan_.trainer);
+    if (is_local_) return false;
     if (!is_ddp_) return {};
-    return std::ranges::find(kHooks, plan_.hook, &Hook::name)->uses_servers;
+    return find_hook(plan_.hook).uses_servers;
   }
 
   void choose_counts() {
@@ -218,7 +214,9 @@ class Resolver {
 
     const auto uses = uses_servers();
     if (!is_given("nserver")) plan_.servers = uses.value_or(true) && choices_.cuda_servers == 0 ? 1 : 0;
-    const auto subject = uses_strategy_ ? "the strategy " + plan_.trainer : "the hook " + plan_.hook;
+    const auto subject = uses_strategy_ ? "the strategy " + plan_.trainer
+                         : is_local_    ? plan_.trainer
+                                        : "the hook " + plan_.hook;
     const auto servers = plan_.servers + choices_.cuda_servers;
     if (uses == true && servers == 0)
       fail("nserver", fmt::format("{} needs a server: give 1 or more{}", subject,
@@ -362,7 +360,7 @@ class Resolver {
   Plan& plan_ = choices_.plan;
   std::map<std::string, GivenOption> given_;
   const TrainerAlias* alias_ = nullptr;
-  bool uses_strategy_ = false, is_ddp_ = false;
+  bool uses_strategy_ = false, is_ddp_ = false, is_local_ = false;
   std::vector<std::string> notes_;
 };
 
