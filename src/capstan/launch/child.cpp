@@ -130,7 +130,7 @@ std::optional<std::string> Child::read_line(TimePoint deadline) {
     const int found = ::poll(&ready, 1, static_cast<int>(std::clamp<std::int64_t>(left, 0, kLongest)));
     if (found == 0 && left <= 0) return {};
     if (found == 0 || (found < 0 && errno == EINTR)) continue;
-    char bytes[4096];
+    char bytes[1 << 16];  // what a pipe holds
     const auto n = found > 0 ? ::read(output_.get(), bytes, sizeof bytes) : -1;
     if (n <= 0) {
       output_ended_ = true;
