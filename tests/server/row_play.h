@@ -165,6 +165,7 @@ struct History {
   std::vector<std::uint64_t> applied;   // for each push: the version that it became part of
   std::vector<std::uint64_t> versions;  // of the weights that came back; first those of the first pull
   std::vector<std::vector<float>> seen;
+  client::WorkerClient::Traffic traffic;
 };
 
 inline std::unique_ptr<client::WorkerClient> join(LoopbackCluster& cluster, std::uint32_t rank,
@@ -204,6 +205,7 @@ inline History run_worker(LoopbackCluster& cluster, std::uint32_t rank, std::uin
     history.applied.push_back(update->applied.value);
     note(history, *client, *update);
   }
+  history.traffic = client->traffic();
   if (update && end == End::kLeaves) client->leave();
   return history;
 }

@@ -99,10 +99,13 @@ TEST(RowTraffic, IsCountedAsSent) {
           pulled += 2 * row_bytes({all.begin(), all.end()}, t, servers);
         }
       }
-      run_workers(cluster, 2, kSteps);
+      const auto histories = run_workers(cluster, 2, kSteps);
       ASSERT_EQ(cluster.outcome(), server::Server::Outcome::kFinished);
       EXPECT_EQ(cluster.report().bytes_pushed, pushed + 2 * kSteps * kDense);
       EXPECT_EQ(cluster.report().bytes_pulled, pulled + 2 * kSteps * kDense);
+      const auto &first = histories[0].traffic, &second = histories[1].traffic;
+      EXPECT_EQ(first.pushed + second.pushed, pushed + 2 * kSteps * kDense);
+      EXPECT_EQ(first.pulled + second.pulled, pulled + 2 * kSteps * kDense);
     }
   }
 }

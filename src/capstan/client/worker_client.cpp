@@ -6,6 +6,8 @@
 #include <fmt/format.h>
 
 #include "capstan/base/check.h"
+#include "capstan/base/row_tensors.h"
+#include "capstan/placement/shards.h"
 
 namespace capstan::client {
 namespace {
@@ -82,6 +84,8 @@ Status WorkerClient::prepare() {
   weights_ = joined_.in_place ? WeightsArena::of_server_segments(layout_.size())
                               : WeightsArena::own_segment(layout_.size());
   const auto groups = push_groups();
+  push_bytes_ = placement::push_bytes(layout_, groups, joined_.servers);
+  answer_bytes_ = dense_bytes(layout_, groups);
   for (std::size_t s = 0; s < links_.size(); ++s) {
     parts_[s].shares_memory = links_.shares_memory(s);
     parts_[s].rows = ShardRows(layout_, groups, range(s));
@@ -158,6 +162,7 @@ Result<Update> WorkerClient::exchange(const std::optional<wire::Push>& push, con
     request_.begin(*push);
     row_bytes_ = {0, row_bytes_.pulled, 0};
     for (std::size_t s = 0; s < links_.size(); ++s) pack(s, push->phase, rows);
+    traffic_.pushed += push_bytes_[push->phase] + row_bytes_.pushed;
     for (std::size_t s = 0; s < links_.size(); ++s) send_push(s);
   });
   // No deadline of its own: a straggler may delay the answer for long. If a server stops sending heartbeats,
@@ -168,6 +173,7 @@ Result<Update> WorkerClient::exchange(const std::optional<wire::Push>& push, con
     if (request_.is_waiting()) return links_.failure();
     const auto& answer = request_.answer();
     counters_.version = answer.version;
+    traffic_.pulled += answer_bytes_;
     return Update{answer.version, answer.applied, answer.stop, answer.buffers};
   });
 }
@@ -217,6 +223,10 @@ void WorkerClient::send_buffers(std::vector<float> values) {
   driver_.with_lock([&] { links_.send(0, wire::Buffers{}, *keep, keep); });
 }
 
+WorkerClient::Traffic WorkerClient::traffic() {
+  return driver_.with_lock([&] { return traffic_; });
+}
+
 void WorkerClient::leave() {
   driver_.with_lock([&] {
     request_.cancel();
@@ -241,8 +251,8 @@ transport::Placement WorkerClient::on_payload(std::size_t server, const wire::Me
   const bool changes = weights->rows && !weights->rows->whole;
   const auto destination = std::as_writable_bytes(weights_->receivable(range(server)));
   // With the numbers of rows, the payload may be up to twice as long as the range.
-  const bool fits = changes ? bytes <= 2 * destination.size() && bytes % sizeof(float) == 0
-                            : bytes == destination.size();
+  const bool fits =
+      changes ? bytes <= 2 * destination.size() && bytes % sizeof(float) == 0 : bytes == destination.size();
   if (!fits) return transport::Placement::refuse();
   if (!request_.expects(server, weights->request)) return transport::Placement::discard();
   if (!changes) return transport::Placement::receive(destination);
@@ -286,6 +296,7 @@ Status WorkerClient::take_rows(std::size_t server, const wire::Weights& weights)
   }
   part.held = rows.number;
   row_bytes_.pulled += rows.bytes;
+  traffic_.pulled += rows.bytes;
   return Status::ok();
 }
 

@@ -83,6 +83,11 @@ class WorkerClient final : private Links::Events {
   void leave();
 
   double communication_seconds() const { return counters_.communication_seconds; }
+  // Bytes of the parameters in all pushes and answers so far, whether sent or read in shared memory.
+  struct Traffic {
+    std::uint64_t pushed = 0, pulled = 0;
+  };
+  Traffic traffic();
 
  private:
   // What the worker brings if the servers have no weights yet.
@@ -141,11 +146,14 @@ class WorkerClient final : private Links::Events {
   std::vector<ServerPart> parts_;  // by server
   wire::Joined joined_;            // from the first server; valid after the connections end
   std::string transport_;
+  std::vector<std::uint64_t> push_bytes_;  // by phase: of one push, to all servers, without rows
+  std::uint64_t answer_bytes_ = 0;         // of all servers' answers, without rows
 
   // Guarded by the driver's lock.
   InitialWeights initial_;
   PendingRequest request_;
   RowBytes row_bytes_;
+  Traffic traffic_;
   std::vector<float> buffers_;         // from the servers
   std::vector<bool> leave_confirmed_;  // while leaving: which servers have confirmed it
 
