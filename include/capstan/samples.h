@@ -15,6 +15,7 @@ enum class Split { kTrain, kTest };
 enum class SampleOrder {
   kShuffled,  // anew in every epoch; the test split in its own order
   kColumns,   // every place of a batch visits consecutive samples, for state carried from batch to batch
+  kOwn,       // that of the split, in every epoch
 };
 
 struct SplitInfo {

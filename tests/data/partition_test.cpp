@@ -230,6 +230,22 @@ Samples counting(std::uint32_t samples) {
   return list;
 }
 
+TEST(Sampler, InTheSplitsOwnOrderDealsConsecutiveBatches) {
+  for (const std::uint64_t epoch : {0u, 1u}) {
+    Sampler first({10, 2, 2}, 0, 7, {}, SampleOrder::kOwn), second({10, 2, 2}, 1, 7, {}, SampleOrder::kOwn);
+    const auto batch = [&](Sampler& sampler, std::uint64_t step) {
+      const auto samples = sampler.batch(epoch, step);
+      return Samples(samples.begin(), samples.end());
+    };
+    EXPECT_EQ(batch(first, 0), (Samples{0, 1}));
+    EXPECT_EQ(batch(second, 0), (Samples{2, 3}));
+    EXPECT_EQ(batch(first, 1), (Samples{4, 5}));
+    EXPECT_EQ(batch(second, 1), (Samples{6, 7}));
+    EXPECT_EQ(batch(first, 2), (Samples{8}));
+    EXPECT_EQ(batch(second, 2), (Samples{9}));
+  }
+}
+
 TEST(Columns, GiveEachPlaceConsecutiveSamples) {
   EXPECT_EQ(in_columns(counting(6), 2), (Samples{0, 3, 1, 4, 2, 5}));
   EXPECT_EQ(in_columns(counting(7), 3), (Samples{0, 3, 5, 1, 4, 6, 2})) << "columns of 3, 2 and 2";

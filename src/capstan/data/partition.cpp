@@ -146,13 +146,13 @@ std::uint64_t Remainder::samples(std::uint64_t epoch) const {
 }
 
 std::vector<std::uint32_t> Remainder::order(std::uint64_t seed, std::uint64_t epoch, SampleOrder kind) const {
-  const bool in_own_order = kind == SampleOrder::kColumns;
+  const bool in_own_order = kind != SampleOrder::kShuffled;
   auto order = in_own_order ? own_order(whole_) : epoch_order(whole_, seed, epoch);
   for (std::size_t segment = 0; segment < segments_.size(); ++segment) {
     const auto done = done_in(segment, epoch);
     if (std::ranges::max(done) == 0) continue;
     const auto here = partition(segment, stage(segment, epoch).run.samples);
-    if (in_own_order) order = in_columns(order, here.workers * here.batch);
+    if (kind == SampleOrder::kColumns) order = in_columns(order, here.workers * here.batch);
     std::vector<bool> used(order.size());
     for (std::uint64_t rank = 0; rank < done.size(); ++rank) {
       for (std::uint64_t step = 0; step < done[rank]; ++step) {

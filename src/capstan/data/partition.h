@@ -47,7 +47,7 @@ class Remainder {
   Remainder(std::uint64_t samples, std::vector<DataSegment> segments);
 
   std::uint64_t samples(std::uint64_t epoch) const;
-  // The unused samples in the epoch's order; for kColumns, in their own order.
+  // The unused samples in the epoch's order; for kColumns and kOwn, in their own order.
   std::vector<std::uint32_t> order(std::uint64_t seed, std::uint64_t epoch,
                                    SampleOrder order = SampleOrder::kShuffled) const;
 
