@@ -29,15 +29,18 @@ LocalTrainer::~LocalTrainer() {
   models::unbind_parameters(task_.parameters());
 }
 
-StepResult LocalTrainer::step(const Batch& batch, std::uint64_t number) {
+StepResult LocalTrainer::step(const Batch& batch, std::uint64_t number, std::vector<PhaseTimes>* times) {
   StepResult result;
   for (std::uint32_t phase = 0; phase < groups_.phases(); ++phase) {
     const auto before = result.seconds;
     phases_.enter(phase);
     result = compute_gradients(task_, phase, arena_, batch);
-    const auto begin = SteadyClock::now();
+    auto& measured = result.times;
+    measured.optimizer_begin = SteadyClock::now();
     update(number, phase);
-    result.seconds += before + seconds(SteadyClock::now() - begin);
+    measured.optimizer_end = SteadyClock::now();
+    result.seconds += before + seconds(measured.optimizer_end - measured.optimizer_begin);
+    if (times) times->push_back(measured);
   }
   return result;
 }

@@ -27,8 +27,8 @@ class LocalTrainer {
   ~LocalTrainer();
 
   // The worker's step `number`, from 0: each phase updates its own groups. The loss is that of the last
-  // phase.
-  StepResult step(const Batch& batch, std::uint64_t number);
+  // phase. `times`, if not null, gets those of each phase.
+  StepResult step(const Batch& batch, std::uint64_t number, std::vector<PhaseTimes>* times = nullptr);
 
   // Writes the worker's push; `given` are the weights that it pulled last.
   void write_push(strategy::LocalSteps::Payload payload, std::span<const float> given,

@@ -120,7 +120,7 @@ SingleResult train_single(const SingleOptions& options, Task& task, const Single
   if (first.load) first.load(result.weights, shard.mutable_state());
   models::copy_buffers_in(task.buffers(), first.buffers);
   result.steps = first.version.value;
-  const auto train = task.split(Split::kTrain);
+  const auto train = options.split.value_or(task.split(Split::kTrain));
   data::Sampler sampler({train.samples, options.group.workers, options.batch_size}, options.group.rank,
                         options.seed, first.segments, train.order);
   Batches batches(task, sampler, 0, sampler.total_steps(options.epochs), options.loader_threads);
@@ -139,6 +139,7 @@ SingleResult train_single(const SingleOptions& options, Task& task, const Single
   const auto start = SteadyClock::now();
   bool ended = false;
   double waited = 0;
+  std::vector<PhaseTimes> phase_times;
   for (std::uint64_t epoch = 0; epoch < options.epochs && !ended; ++epoch) {
     for (std::uint64_t i = 0; i < sampler.steps(epoch); ++i) {
       ended = ends_now();
@@ -146,19 +147,27 @@ SingleResult train_single(const SingleOptions& options, Task& task, const Single
       const auto step_start = SteadyClock::now();
       seed_step(options.seed, WorkerId{options.group.rank}, {result.steps});
       bool stop = wants_to_stop();  // all processes of a group stop after the same step
+      const auto batch_begin = SteadyClock::now();
       const auto batch = batches.next();
-      double computing = 0, waiting = 0;
+      const auto batch_end = SteadyClock::now();
+      double computing = 0, waiting = 0, own_loss = 0;
+      phase_times.clear();
       for (std::uint32_t phase = 0; phase < phases.count(); ++phase) {
         phases.enter(phase);
         const auto own = slowed(compute_gradients(task, phase, arena, batch), options.group.slow_down);
         computing += own.seconds;
-        const auto computed = SteadyClock::now();
+        own_loss = own.loss;
+        auto& times = phase_times.emplace_back(own.times);
+        times.exchange_begin = SteadyClock::now();
         const auto factor = shares.add_up(
             {static_cast<float>(own.samples), static_cast<float>(own.loss), static_cast<float>(computing),
              static_cast<float>(waited), static_cast<float>(batches.wait_seconds())},
             task, arena, stop);
-        waiting += seconds(SteadyClock::now() - computed);
+        times.optimizer_begin = SteadyClock::now();
+        times.exchange_end = options.group.sum ? times.optimizer_begin : times.exchange_begin;
+        waiting += seconds(times.exchange_end - times.exchange_begin);
         updates.apply(shard, phase, Version{result.steps}, {arena.gradients().data(), factor}, arena.rows());
+        times.optimizer_end = SteadyClock::now();
       }
       if (options.group.sum) result.stopped = stop;
       // Before the first step of an epoch the others wait for the evaluating process; that is not training
@@ -177,6 +186,8 @@ SingleResult train_single(const SingleOptions& options, Task& task, const Single
       result.seconds = seconds(now - start);
       step.seconds = seconds(now - step_start);
       if (callbacks.on_step) callbacks.on_step(step);
+      if (callbacks.on_times)
+        callbacks.on_times({epoch, i, batch.samples, own_loss, batch_begin, batch_end, now, phase_times});
     }
     if (callbacks.on_epoch && !ended && sampler.steps(epoch) > 0) callbacks.on_epoch(epoch, result.weights);
   }

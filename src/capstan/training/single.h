@@ -14,6 +14,7 @@
 #include "capstan/store/dense_shard.h"
 #include "capstan/store/zeroed_array.h"
 #include "capstan/torch/task.h"
+#include "capstan/training/step_times.h"
 
 namespace capstan::training {
 
@@ -44,6 +45,7 @@ struct SingleOptions {
   unsigned loader_threads = 1;  // that prepare batches
   std::optional<SingleStart> start = {};
   GroupMember group = {};
+  std::optional<SplitInfo> split = {};  // instead of the task's: the first samples of its training split
 };
 
 // The run after an update; unchanged during the callback.
@@ -75,6 +77,7 @@ struct SingleStep {
 // All may be empty. Called on the training thread.
 struct SingleCallbacks {
   std::function<void(const SingleStep&)> on_step;
+  StepObserver on_times;
   // After each whole epoch; the task is bound to the weights.
   std::function<void(std::uint64_t epoch, std::span<const float> weights)> on_epoch;
   std::function<void(const SingleState&)> on_update;

@@ -5,6 +5,7 @@
 #include "capstan/base/ids.h"
 #include "capstan/models/gradient_arena.h"
 #include "capstan/torch/task.h"
+#include "capstan/training/step_times.h"
 
 namespace capstan::training {
 
@@ -12,6 +13,7 @@ struct StepResult {
   double loss = 0;  // mean over the samples
   std::uint64_t samples = 0;
   double seconds = 0;  // forward and backward
+  PhaseTimes times = {};
 };
 
 // Seeds libtorch's generator for one step, so that random layers (dropout) depend on these arguments only:

@@ -64,8 +64,9 @@ class Worker {
         options_(options),
         spec_(strategy::parse_strategy_spec(client.strategy(), client.workers())),
         local_steps_(spec_.first->local_steps()),
-        sampler_({task.split(Split::kTrain).samples, client.workers(), options.batch_size},
-                 client.rank().value, options.seed, client.segments(), task.split(Split::kTrain).order),
+        split_(options.split.value_or(task.split(Split::kTrain))),
+        sampler_({split_.samples, client.workers(), options.batch_size}, client.rank().value, options.seed,
+                 client.segments(), split_.order),
         before_(steps_of(client.segments())),
         total_(sampler_.total_steps(options.epochs)),
         first_(std::min(total_, first_step(update.version))),
@@ -78,6 +79,9 @@ class Worker {
   WorkerResult result() const {
     auto result = result_;
     result.communication_seconds = client_.communication_seconds();
+    const auto traffic = client_.traffic();
+    result.bytes_pushed = traffic.pushed;
+    result.bytes_pulled = traffic.pulled;
     return result;
   }
 
@@ -107,17 +111,21 @@ class Worker {
     const Phases phases(task_, layout_);
     for (auto step = first_; step < total_ && !is_to_end(); ++step) {
       seed_step(options_.seed, client_.rank(), update_.version);
+      begin_times();
       const auto batch = batches_.next();
+      end_data();
       report_.data_seconds = batches_.wait_seconds();
       // The servers end a job between two steps, but not always before this worker has finished its own.
       for (std::uint32_t phase = 0; phase < phases.count() && !update_.stop; ++phase) {
         phases.enter(phase);
         const auto result = slowed(compute_gradients(task_, phase, arena, batch), options_.slow_down);
         add(result, phase + 1 == phases.count());
+        if (options_.on_step) phase_times_.push_back(result.times);
         report_.phase = phase;
         if (auto bad = exchange(arena.rows()); !bad.is_ok()) return bad;
         refresh();
       }
+      report_times(step, batch);
     }
     models::unbind_parameters(task_.parameters());  // other workers may continue and change the bound weights
     return Status::ok();
@@ -131,18 +139,43 @@ class Worker {
                          optimizer::Schedule::parse(o.schedule, o.warmup, o.total));
     for (auto step = first_; step < total_ && !is_to_end(); ++step) {
       seed_step(options_.seed, client_.rank(), {before_ + step});
+      begin_times();
       const auto batch = batches_.next();
+      end_data();
       report_.data_seconds += batches_.wait_seconds();
-      add(slowed(trainer.step(batch, before_ + step), options_.slow_down), true);
-      if (!ends_round(step)) {
+      auto* const times = options_.on_step ? &phase_times_ : nullptr;
+      add(slowed(trainer.step(batch, before_ + step, times), options_.slow_down), true);
+      if (ends_round(step)) {
+        trainer.write_push(local_steps_.payload, client_.weights(), client_.gradients());
+        if (auto bad = exchange(); !bad.is_ok()) return bad;
+        trainer.move_to(client_.weights(), local_steps_.move);
+      } else {
         report_progress();
-        continue;
       }
-      trainer.write_push(local_steps_.payload, client_.weights(), client_.gradients());
-      if (auto bad = exchange(); !bad.is_ok()) return bad;
-      trainer.move_to(client_.weights(), local_steps_.move);
+      report_times(step, batch);
     }
     return Status::ok();
+  }
+
+  void begin_times() {
+    if (!options_.on_step) return;
+    times_ = {};
+    phase_times_.clear();
+    times_.begin = SteadyClock::now();
+  }
+  void end_data() {
+    if (options_.on_step) times_.data_end = SteadyClock::now();
+  }
+  void report_times(std::uint64_t step, const Batch& batch) {
+    if (!options_.on_step) return;
+    times_.end = SteadyClock::now();
+    const auto place = sampler_.place(step);
+    times_.epoch = place.epoch;
+    times_.index = place.step;
+    times_.samples = batch.samples;
+    times_.loss = result_.loss;
+    times_.phases = phase_times_;
+    options_.on_step(times_);
   }
 
   bool ends_round(std::uint64_t step) const {
@@ -177,8 +210,10 @@ class Worker {
 
   Status exchange(const RowLists& rows = {}) {
     report_.loss = mean_loss();
+    if (options_.on_step) phase_times_.back().exchange_begin = SteadyClock::now();
     auto update = client_.push_pull(report_, rows);
     if (!update) return update.status();
+    if (options_.on_step) phase_times_.back().exchange_end = SteadyClock::now();
     update_ = *update;
     report_ = {.steps = 0};
     loss_ = 0;
@@ -192,6 +227,7 @@ class Worker {
   const WorkerOptions& options_;
   const strategy::StrategySpec spec_;
   const strategy::LocalSteps local_steps_;
+  const SplitInfo split_;
   data::Sampler sampler_;
   const std::uint64_t before_;         // steps of earlier segments
   const std::uint64_t total_, first_;  // steps of this segment
@@ -201,6 +237,9 @@ class Worker {
   double loss_ = 0;                        // sum over their samples
   TimePoint reported_ = SteadyClock::now();
   WorkerResult result_;
+  // Of the current step, for options_.on_step:
+  StepTimes times_;
+  std::vector<PhaseTimes> phase_times_;
 };
 
 }  // namespace

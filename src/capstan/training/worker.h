@@ -2,10 +2,12 @@
 
 #include <atomic>
 #include <cstdint>
+#include <optional>
 
 #include "capstan/client/worker_client.h"
 #include "capstan/status.h"
 #include "capstan/torch/task.h"
+#include "capstan/training/step_times.h"
 
 namespace capstan::training {
 
@@ -17,6 +19,8 @@ struct WorkerOptions {
   std::atomic<bool>* training = nullptr;    // set when the first weights have arrived
   unsigned loader_threads = 1;              // that prepare batches
   double slow_down = 1;                     // factor by which every step takes longer
+  StepObserver on_step = {};
+  std::optional<SplitInfo> split = {};  // instead of the task's: the first samples of its training split
 };
 
 struct WorkerResult {
@@ -26,6 +30,7 @@ struct WorkerResult {
   double compute_seconds = 0;
   double communication_seconds = 0;
   double data_seconds = 0;  // waiting for batches
+  std::uint64_t bytes_pushed = 0, bytes_pulled = 0;
 };
 
 // A worker's training loop on its part of the data: gradient or local steps, push, pull, until its epochs are
