@@ -207,7 +207,7 @@ Status Follower::execute(const wire::Message& message) {
   } else if (const auto* gone = std::get_if<wire::Gone>(&message)) {
     // The connection first: a payload may still be arriving in this worker's buffer.
     context_.members.forget(gone->member.index, gone->incarnation, gone->lost);
-    if (shard.has_model()) shard.staging().forget({gone->member.index}, gone->incarnation);
+    shard.forget({gone->member.index}, gone->incarnation);
   } else if (const auto* joined = std::get_if<wire::Joined>(&message)) {
     return announce(*joined);
   } else if (std::holds_alternative<wire::StopRequest>(message)) {

@@ -40,7 +40,7 @@ void Leader::member_ended(std::uint32_t rank, Incarnation incarnation, bool lost
   context_.members.broadcast(wire::Role::kServer, wire::Gone{member, current, lost});
   // The connection first: a payload may still be arriving in this worker's buffer.
   context_.members.forget(rank, current, lost);
-  if (context_.shard.has_model()) context_.shard.staging().forget({rank}, current);
+  context_.shard.forget({rank}, current);
   arriving_.erase({rank});
   check_end();
 }

@@ -29,8 +29,10 @@ Server::Server(transport::EventLoop& loop, const ServerOptions& options, std::sh
     : loop_(loop),
       log_(std::move(log)),
       members_(loop, options.members, log_, *this),
-      shard_(loop, {options.optimizer, options.schedule, options.threads, options.inline_elements}, members_,
-             [this] { lifecycle_.settle(); }),
+      shard_(
+          loop,
+          {options.optimizer, options.schedule, options.threads, options.inline_elements, options.observer},
+          members_, [this] { lifecycle_.settle(); }),
       writer_(loop, shard_),
       lifecycle_([this] { return shard_.is_idle(); },
                  [this](Outcome outcome) {
@@ -125,7 +127,7 @@ Status Server::take(const wire::Member& member, cluster::Arrival& arrival) {
   if (member.role != wire::Role::kWorker) return role_->take(member, arrival.message);
   const WorkerId worker{member.index};
   if (const auto* push = std::get_if<wire::Push>(&arrival.message)) {
-    const auto staged = shard_.staging().stage(worker, *push, arrival.payload_bytes);
+    const auto staged = shard_.stage(worker, *push, arrival.payload_bytes);
     if (!staged) return staged.status();
     if (*staged) role_->pushed(*push);
     return Status::ok();

@@ -22,6 +22,7 @@ struct ServerOptions {
   checkpoint::CheckpointOptions checkpoints;
   std::optional<checkpoint::Found> resume;
   JobDescription description;
+  UpdateObserver* observer = nullptr;  // must outlive the server
 };
 
 // One parameter server: a range of the weights, its members, and a role, leader or follower. Pass connections

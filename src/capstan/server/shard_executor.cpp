@@ -124,10 +124,12 @@ void ShardExecutor::pump() {
   pumping_ = true;
   while (!busy_ && !queue_.empty() && !is_pinned(queue_.front())) {
     auto next = next_pass();
+    next.begin = measured_now();
     if (auto& first = next.operations.front(); first.begin) first.work = first.begin();
     const auto [chunks, elements] = size_of(next);
     if (chunks == 0 || elements <= inline_elements_) {
       for (std::size_t i = 0; i < chunks; ++i) run_piece(next, i);
+      next.end = measured_now();
       finish(next);
       continue;
     }
@@ -135,7 +137,8 @@ void ShardExecutor::pump() {
     busy_ = true;
     pool_.run(
         chunks, [this, pass](std::size_t i) { run_piece(*pass, i); },
-        [&loop = loop_, self = std::weak_ptr(self_), pass] {
+        [&loop = loop_, self = std::weak_ptr(self_), pass, measures = measures_] {
+          if (measures) pass->end = SteadyClock::now();
           loop.post([self, pass] {
             const auto alive = self.lock();
             if (!alive) return;
@@ -149,6 +152,7 @@ void ShardExecutor::pump() {
 }
 
 void ShardExecutor::finish(const Pass& pass) {
+  pass_time_ = pass.end - pass.begin;
   for (const auto& operation : pass.operations) operation.done();
 }
 

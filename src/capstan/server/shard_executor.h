@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "capstan/base/ids.h"
+#include "capstan/base/time.h"
 #include "capstan/server/pool.h"
 #include "capstan/store/dense_shard.h"
 #include "capstan/transport/event_loop.h"
@@ -53,6 +54,11 @@ class ShardExecutor {
   // While a pin is held, no update starts: the weights are being read in place.
   void pin() { ++pins_; }
   void unpin();
+  // From now on, pass_time() is valid in callbacks of updates: the duration of their pass.
+  void measure_passes() { measures_ = true; }
+  Duration pass_time() const { return pass_time_; }
+  // Operations that are running or queued.
+  std::size_t depth() const { return queue_.size() + (busy_ ? 1 : 0); }
   // No operation is running or queued.
   bool is_idle() const { return !busy_ && queue_.empty(); }
   // Drops queued operations: the server ends.
@@ -83,6 +89,7 @@ class ShardExecutor {
   struct Pass {
     std::vector<Operation> operations;
     std::vector<float*> destinations;
+    TimePoint begin{}, end{};  // if they are measured
   };
 
   // Of a pass: its chunks, and the elements that they touch.
@@ -92,12 +99,15 @@ class ShardExecutor {
   Pass next_pass();
   void run_piece(const Pass& pass, std::size_t chunk);
   void finish(const Pass& pass);
+  TimePoint measured_now() const { return measures_ ? SteadyClock::now() : TimePoint(); }
 
   transport::EventLoop& loop_;
   std::unique_ptr<store::DenseShard> shard_;
   const std::size_t inline_elements_;
   std::deque<Operation> queue_;
   std::size_t pins_ = 0;
+  bool measures_ = false;
+  Duration pass_time_{};
   bool busy_ = false;
   bool pumping_ = false;
   std::shared_ptr<ShardExecutor*> self_;  // expires with this object, for functions that the pool posts

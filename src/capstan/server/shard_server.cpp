@@ -14,7 +14,9 @@ using wire::Role;
 
 ShardServer::ShardServer(transport::EventLoop& loop, Options options, MemberTable& members,
                          std::function<void()> on_idle)
-    : loop_(loop), options_(std::move(options)), members_(members), on_idle_(std::move(on_idle)) {}
+    : loop_(loop), options_(std::move(options)), members_(members), on_idle_(std::move(on_idle)) {
+  if (options_.observer) recorder_.emplace(*options_.observer);
+}
 
 // Without local steps, the servers use the job's optimizer. With local steps, the workers use it, and the
 // servers make outer steps with the deltas, or none.
@@ -87,8 +89,12 @@ Status ShardServer::set_model(const Model& model, std::vector<checkpoint::HighWa
   placed_ = {model, groups, range, ShardRows(model.layout, groups, range)};
   staging_.emplace(range, model.layout, groups, std::move(marks));
   if (!placed_.rows.empty()) rows_.emplace(*executor_, placed_.rows);
-  delivery_.emplace(*executor_, members_, WeightDelivery::Options{terms_.in_place, spec_.compensates()},
-                    rows_ ? &*rows_ : nullptr);
+  WeightDelivery::Options delivery{terms_.in_place, spec_.compensates()};
+  if (recorder_) {
+    executor_->measure_passes();
+    delivery.on_answer = [this](WorkerId to, auto sent) { recorder_->answered(to, sent, loop_.now()); };
+  }
+  delivery_.emplace(*executor_, members_, std::move(delivery), rows_ ? &*rows_ : nullptr);
   return Status::ok();
 }
 
@@ -128,6 +134,18 @@ std::span<const float> ShardServer::weights() const {
   return is_initialized() ? executor_->shard().weights() : std::span<const float>();
 }
 
+Result<bool> ShardServer::stage(WorkerId from, const wire::Push& push, std::size_t payload_bytes) {
+  auto staged = staging_->stage(from, push, payload_bytes);
+  if (recorder_ && staged && *staged) recorder_->pushed(push, loop_.now());
+  return staged;
+}
+
+void ShardServer::forget(WorkerId worker, Incarnation incarnation) {
+  if (!staging_) return;
+  staging_->forget(worker, incarnation);
+  if (recorder_ && !staging_->arena(worker)) recorder_->ended(worker, loop_.now());
+}
+
 Status ShardServer::execute(const Order& order) {
   return std::visit(
       [&](const auto& one) {
@@ -164,9 +182,12 @@ Status ShardServer::execute_one(const wire::ApplyOrder& order) {
   }
   if (auto bad = check_rule(order); !bad.is_ok()) return bad;
   if (order.accumulated) has_accumulated_ = false;
-  executor_->apply(order.group, {order.before, order.scheduled}, {order.rule, order.rate, order.strength},
-                   std::move(contributions), order.accumulated, std::move(owners),
-                   [this, used = order.contributions, group = order.group] { settle(used, group); });
+  const auto bytes = executor_->shard().elements(order.group) * sizeof(float);
+  const auto number = record(order, order.contributions.size() * bytes);
+  executor_->apply(
+      order.group, {order.before, order.scheduled}, {order.rule, order.rate, order.strength},
+      std::move(contributions), order.accumulated, std::move(owners),
+      [this, used = order.contributions, group = order.group, number] { settle(used, group, number); });
   return Status::ok();
 }
 
@@ -179,7 +200,10 @@ Status ShardServer::execute_rows(const wire::ApplyOrder& order) {
   }
   if (pushes.empty() || order.accumulated || order.rule != UpdateRule::Kind::kStep)
     return Status::malformed("an update of rows that is no optimizer step");
-  const auto done = [this, used = order.contributions, group = order.group] { settle(used, group); };
+  const auto number = record(order, recorder_ ? row_bytes(order.group, pushes) : 0);
+  const auto done = [this, used = order.contributions, group = order.group, number] {
+    settle(used, group, number);
+  };
   if (rows_) {
     rows_->apply(order.group, {order.before, order.scheduled}, order.rate, std::move(pushes), done);
   } else {
@@ -189,8 +213,26 @@ Status ShardServer::execute_rows(const wire::ApplyOrder& order) {
   return Status::ok();
 }
 
-void ShardServer::settle(const std::vector<wire::Contribution>& used, std::uint32_t group) {
+std::uint64_t ShardServer::record(const wire::ApplyOrder& order, std::uint64_t bytes) {
+  return recorder_ ? recorder_->ordered(order, executor_->depth(), bytes) : 0;
+}
+
+std::uint64_t ShardServer::row_bytes(std::uint32_t group, const std::vector<RowStore::Push>& pushes) const {
+  const auto* const part = placed_.rows.of_group(group);
+  if (!part) return 0;
+  const auto at = static_cast<std::size_t>(part - placed_.rows.parts().data());
+  std::uint64_t bytes = 0;
+  for (const auto& push : pushes) {
+    const auto& rows = push.arena->rows().pushed[at];
+    bytes += rows.size() * sizeof(std::uint32_t) + part->size(rows) * sizeof(float);
+  }
+  return bytes;
+}
+
+void ShardServer::settle(const std::vector<wire::Contribution>& used, std::uint32_t group,
+                         std::uint64_t number) {
   last_update_at_ = loop_.now();
+  if (recorder_) recorder_->applied(number, executor_->pass_time(), last_update_at_);
   for (const auto& c : used) staging_->settle(c.worker, c.sequence, group);
   report_idle();
 }
@@ -202,6 +244,7 @@ Status ShardServer::execute_one(const wire::AccumulateOrder& order) {
   if (!arena || (!has_accumulated_ && !order.first))
     return Status::malformed("an accumulated push that is not staged");
   has_accumulated_ = true;
+  if (recorder_) recorder_->accumulated(order, range().size() * sizeof(float));
   executor_->accumulate({arena->gradients().data(), c.factor}, order.first, arena, [this, c] {
     staging_->settle(c.worker, c.sequence, 0);
     report_idle();
@@ -223,6 +266,7 @@ Status ShardServer::execute_one(const wire::DeliverOrder& order) {
   if (order.member.role == Role::kObserver) {
     delivery_->to_observer(*peer, order.reply);
   } else if (const auto arena = staging_->arena({order.member.index})) {
+    if (recorder_) recorder_->answering({order.member.index});
     delivery_->to_worker(*peer, arena, order.reply);
   }
   return Status::ok();

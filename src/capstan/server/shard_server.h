@@ -16,6 +16,7 @@
 #include "capstan/server/push_staging.h"
 #include "capstan/server/row_store.h"
 #include "capstan/server/shard_executor.h"
+#include "capstan/server/update_recorder.h"
 #include "capstan/server/weight_delivery.h"
 #include "capstan/strategy/strategy_spec.h"
 
@@ -31,6 +32,7 @@ class ShardServer {
     optimizer::Schedule schedule;
     unsigned threads = 1;
     std::size_t inline_elements = ShardExecutor::kInlineElements;  // shard_executor.h
+    UpdateObserver* observer = nullptr;                            // null: nothing is measured
   };
 
   // `on_idle` runs after an update or an accumulation that leaves the queue of orders empty.
@@ -69,6 +71,10 @@ class ShardServer {
   std::span<const float> weights() const;  // empty before that
 
   PushStaging& staging() { return *staging_; }  // only with a model
+  // Checks and stages a push: PushStaging::stage().
+  Result<bool> stage(WorkerId from, const wire::Push& push, std::size_t payload_bytes);
+  // Forgets a worker that has left or is lost.
+  void forget(WorkerId worker, Incarnation incarnation);
   Status execute(const Order& order);
   // An answer to this observer has been ordered and is not sent yet.
   bool is_answering(const wire::Member& observer) const {
@@ -98,7 +104,10 @@ class ShardServer {
   Status execute_one(const wire::DeliverOrder& order);
   Status check_rule(const wire::ApplyOrder& order) const;
   // An update of this group is done.
-  void settle(const std::vector<wire::Contribution>& used, std::uint32_t group);
+  void settle(const std::vector<wire::Contribution>& used, std::uint32_t group, std::uint64_t number);
+  // For the recorder, if there is one: an update of these bytes; 0 otherwise.
+  std::uint64_t record(const wire::ApplyOrder& order, std::uint64_t bytes);
+  std::uint64_t row_bytes(std::uint32_t group, const std::vector<RowStore::Push>& pushes) const;
   void report_idle();
 
   transport::EventLoop& loop_;
@@ -116,6 +125,7 @@ class ShardServer {
   std::unique_ptr<ShardExecutor> executor_;
   std::optional<RowStore> rows_;  // of a shard with row tensors
   std::optional<WeightDelivery> delivery_;
+  std::optional<UpdateRecorder> recorder_;
 };
 
 }  // namespace capstan::server

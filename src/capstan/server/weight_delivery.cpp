@@ -43,7 +43,15 @@ void WeightDelivery::to_worker(const Peer& worker, const std::shared_ptr<WorkerA
   executor_.deliver(arena->shared_weights().data(), arena, [this, to, arena, reply] {
     const auto sent = with_rows(reply, *arena, false);
     if (auto* peer = find(to)) peer->channel().send(sent);
+    report_answer(to, sent);
   });
+}
+
+// Counts elements that the worker reads in shared memory, too.
+void WeightDelivery::report_answer(const Recipient& to, const wire::Weights& sent) const {
+  if (!options_.on_answer) return;
+  const auto elements = sent.rows ? total_size(rows_->rows().dense()) : executor_.shard().weights().size();
+  options_.on_answer({to.member.index}, elements * sizeof(float) + (sent.rows ? sent.rows->bytes : 0));
 }
 
 void WeightDelivery::to_observer(const Peer& observer, const wire::Weights& reply) {
@@ -95,10 +103,13 @@ void WeightDelivery::read_in_place(const Recipient& to, const std::shared_ptr<Wo
   executor_.deliver(nullptr, arena, [this, to, arena, reply, changes] {
     const auto sent = with_rows(reply, *arena, changes);
     auto* peer = find(to);
-    if (!peer) return;
-    if (peer->channel().shares_memory()) return peer->channel().send(sent);
-    executor_.pin();
-    peer->channel().send(sent, executor_.shard().weights(), [this](Status) { executor_.unpin(); });
+    if (peer && peer->channel().shares_memory()) {
+      peer->channel().send(sent);
+    } else if (peer) {
+      executor_.pin();
+      peer->channel().send(sent, executor_.shard().weights(), [this](Status) { executor_.unpin(); });
+    }
+    report_answer(to, sent);
   });
 }
 
@@ -109,6 +120,7 @@ void WeightDelivery::send_copy(const Recipient& to, std::shared_ptr<float[]> cop
     const auto sent = with_rows(reply, *arena, false);
     const auto size = executor_.shard().weights().size();
     if (auto* peer = find(to)) peer->channel().send(sent, {copy.get(), size}, [copy](Status) {});
+    report_answer(to, sent);
   });
 }
 
@@ -158,9 +170,9 @@ void WeightDelivery::send_changes(const Recipient& to, const std::shared_ptr<Wor
   };
   executor_.run(false, begin, {arena, changes}, [this, to, changes, shares] {
     auto* peer = find(to);
-    if (!peer) return;
-    if (shares) return peer->channel().send(changes->reply);
-    peer->channel().send(changes->reply, changes->payload, [changes](Status) {});
+    if (peer && shares) peer->channel().send(changes->reply);
+    if (peer && !shares) peer->channel().send(changes->reply, changes->payload, [changes](Status) {});
+    report_answer(to, changes->reply);
   });
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -22,11 +23,13 @@ class WeightDelivery {
   struct Options {
     bool in_place = false;  // no update happens while a worker computes: workers read the server's own memory
     bool keeps_copy = false;  // the whole weights that a worker was given last: WorkerArena::delivered()
+    // If set, called when a worker has been answered, with the bytes of the answer.
+    std::function<void(WorkerId, std::uint64_t bytes)> on_answer = {};
   };
   // `rows`: of a shard with row tensors. A worker that has taken this server's last answer is sent only those
   // that have changed since.
   WeightDelivery(ShardExecutor& executor, MemberTable& members, Options options, RowStore* rows = nullptr)
-      : executor_(executor), members_(members), options_(options), rows_(rows) {}
+      : executor_(executor), members_(members), options_(std::move(options)), rows_(rows) {}
 
   void to_worker(const Peer& worker, const std::shared_ptr<WorkerArena>& arena, wire::Weights reply);
   void to_observer(const Peer& observer, const wire::Weights& reply);
@@ -59,6 +62,7 @@ class WeightDelivery {
                  const std::shared_ptr<WorkerArena>& arena);
   void send_changes(const Recipient& to, const std::shared_ptr<WorkerArena>& arena,
                     const wire::Weights& reply);
+  void report_answer(const Recipient& to, const wire::Weights& sent) const;
   // The reply, with its rows once the weights are copied.
   wire::Weights with_rows(wire::Weights reply, WorkerArena& arena, bool changes);
 
