@@ -8,10 +8,8 @@
 #include "capstan/base/failure.h"
 #include "capstan/base/json.h"
 #include "capstan/base/text.h"
-#include "capstan/client/connector.h"
 #include "capstan/config/shared_fields.h"
 #include "capstan/job/module_file.h"
-#include "capstan/server/server.h"
 #include "capstan/transport/listeners.h"
 #include "capstan/user_error.h"
 
@@ -146,28 +144,35 @@ class ServeLoop {
 
 }  // namespace
 
-ServeResult serve(const ServeOptions& options, Environment environment,
-                  const std::function<void(const std::string&)>& listening) {
+ServeResult run_server(server::ServerOptions options, const ServerPlace& place, Environment environment,
+                       const std::shared_ptr<spdlog::logger>& log,
+                       const std::function<void(const std::string&)>& listening) {
   using client::TransportChoice;
-  check_folder(options);
-  const auto choice = client::parse_transport(options.config.transport);
-  (void)client::parse_address(options.config.listen);
+  (void)client::parse_address(place.listen);
   transport::EventLoop loop;
-  const auto connector = client::make_connector(choice);
+  const auto connector = client::make_connector(place.transport);
   std::unique_ptr<transport::Listeners> listeners;  // outlives the server, which owns the connections
-  auto own = server_options(options);
-  if (!options.leader.empty()) own.connect_to_leader = [&] { return connector(loop, options.leader); };
-  server::Server server(loop, own, options.log);
+  const bool leads = place.leader.empty();
+  if (!leads) options.connect_to_leader = [&] { return connector(loop, place.leader); };
+  server::Server server(loop, options, log);
   listeners = std::make_unique<transport::Listeners>(
       loop,
-      transport::Listeners::Options{options.config.listen, choice != TransportChoice::kUcx,
-                                    choice != TransportChoice::kLocal},
+      transport::Listeners::Options{place.listen, place.transport != TransportChoice::kUcx,
+                                    place.transport != TransportChoice::kLocal},
       [&](auto connection) { server.accept(std::move(connection)); });
   listening(listeners->address());
-  ServeLoop serving(loop, server, environment, options.leader.empty());
+  ServeLoop serving(loop, server, environment, leads);
   const bool interrupted = serving.run();
-  if (!interrupted) check(server.outcome(), serving.any_joined(), options.config.join_timeout);
-  return {server.status(), options.leader.empty(), interrupted};
+  if (!interrupted) check(server.outcome(), serving.any_joined(), seconds(options.join_timeout));
+  return {server.status(), leads, interrupted};
+}
+
+ServeResult serve(const ServeOptions& options, Environment environment,
+                  const std::function<void(const std::string&)>& listening) {
+  check_folder(options);
+  const ServerPlace place{options.config.listen, client::parse_transport(options.config.transport),
+                          options.leader};
+  return run_server(server_options(options), place, std::move(environment), options.log, listening);
 }
 
 std::string ServeResult::json() const {
