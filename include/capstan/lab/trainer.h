@@ -25,6 +25,7 @@ struct TrainerContext {
   std::uint32_t rank = 0, trainers = 1;
   std::uint64_t seed = 1, epochs = 1, batch_size = 32;
   double learning_rate = 1e-4;
+  std::string optimizer = "sgd";     // of a strategy without servers
   std::string hook;                  // --ddp-hook
   std::vector<std::string> servers;  // their addresses
   std::string token;                 // the secret of this run, which servers ask for
