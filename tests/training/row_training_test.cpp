@@ -193,6 +193,8 @@ TEST(RowTraining, InAGroupEqualsAPlainLoop) {
     std::vector<float> sum;
     std::mutex mutex;
     std::barrier<> all(2);
+    std::vector<std::unique_ptr<TensorTask>> tasks;  // made here: models seed one generator
+    for (int worker = 0; worker < 2; ++worker) tasks.push_back(make_task());
     std::vector<std::thread> threads;
     for (std::uint32_t rank = 0; rank < 2; ++rank) {
       threads.emplace_back([&, rank, name = optimizer] {
@@ -213,9 +215,8 @@ TEST(RowTraining, InAGroupEqualsAPlainLoop) {
                            }
                            all.arrive_and_wait();
                          }};
-        const auto task = make_task();
-        const auto result = training::train_single(options, *task, {});
-        expect_equal(*task, *expected);
+        const auto result = training::train_single(options, *tasks[rank], {});
+        expect_equal(*tasks[rank], *expected);
       });
     }
     for (auto& thread : threads) thread.join();
