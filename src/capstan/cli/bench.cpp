@@ -93,12 +93,13 @@ int run_bench(const Arguments& arguments) {
   }
   if (!arguments.empty() && (arguments[0] == "--help" || arguments[0] == "-h")) {
     fmt::print(
-        "Usage: capstan bench wire|data [FLAGS]\n\n"
+        "Usage: capstan bench ps|wire|data [FLAGS]\n\n"
+        "  ps    trainers and servers of any kind: where does a step's time go?\n"
         "  wire  push and pull of a model's tensors, without computation\n"
         "  data  decoding and augmenting of a dataset's images, without training\n");
     return kSuccess;
   }
-  throw UserError("capstan bench needs the name of a benchmark: wire or data");
+  throw UserError("capstan bench needs the name of a benchmark: ps, wire or data");
 }
 
 }  // namespace capstan::cli

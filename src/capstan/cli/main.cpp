@@ -35,7 +35,7 @@ constexpr Entry kCommands[] = {
     {"simulate", "predict a job's performance on another cluster", "capstan-tools"},
     {"data", "list, get and verify datasets", "capstan-data"},
     {"models", "list the networks that can be trained, and their tensors", "capstan-tools"},
-    {"bench", "benchmark push and pull (wire), or image loading (data)", "capstan-tools"},
+    {"bench", "benchmarks: strategies (ps), push and pull (wire), image loading (data)", "capstan-tools"},
     {"report", "show and compare results of bench ps: tables, CSV, a page of plots", "capstan-tools"},
     {"inspect", "show a checkpoint, or export it as a PyTorch state dict", "capstan-tools"},
     {"doctor", "check this machine, and say how to fix what is missing", "capstan-tools"},
@@ -77,6 +77,8 @@ int run(int argc, char** argv) {
   for (const auto& command : kCommands) {
     names.emplace_back(command.name);
     if (word != command.name) continue;
+    if (word == "bench" && argc > 2 && std::string_view(argv[2]) == "ps")
+      return become("capstan-torch", argv);
     if (command.program) return become(command.program, argv);
     return run_command(of(job::capstan_program(), command.name, run_serve), Arguments(argv + 2, argv + argc));
   }

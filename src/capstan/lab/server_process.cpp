@@ -6,6 +6,8 @@
 #include "capstan/lab/assembly.h"
 #include "capstan/lab/average_server.h"
 #include "capstan/lab/controlled_process.h"
+#include "capstan/lab/names.h"
+#include "capstan/lab/strategy_server.h"
 
 namespace capstan::lab {
 namespace {
@@ -28,20 +30,24 @@ class ServerProcess {
   }
 
  private:
-  void prepare(const Command&) {
+  void prepare(const Command& command) {
+    strategy_.reset();
     metrics_.clear();
-    if (average_) {
+    if (is_strategy(plan_.trainer)) {
+      strategy_.emplace(plan_, index_, command.run, command.servers, token_, metrics_);
+    } else if (average_) {
       average_->reset_state();
     } else {
       average_.emplace(plan_, index_, token_, make_server(plan_, registry_), metrics_);
     }
     Answer ready;
     ready.ready = true;
-    ready.address = average_->address();
+    ready.address = strategy_ ? strategy_->address() : average_->address();
     control_.answer(ready);
   }
 
   void report() {
+    if (strategy_) strategy_->finish();
     Answer done;
     done.done.emplace();
     done.done->series = metrics_.series();
@@ -54,7 +60,8 @@ class ServerProcess {
   const cluster::Token token_;
   ControlledProcess control_;
   MetricsLogger metrics_;
-  std::optional<AverageServer> average_;
+  std::optional<AverageServer> average_;    // of all runs
+  std::optional<StrategyServer> strategy_;  // of one run
 };
 
 }  // namespace

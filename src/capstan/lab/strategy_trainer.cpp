@@ -27,8 +27,7 @@ using training::StepTimes;
 // to batch keeps its order.
 SplitInfo dealt_samples(const Task& task, const TrainerContext& context) {
   const auto split = task.split(Split::kTrain);
-  const auto batches = (split.samples + context.batch_size - 1) / context.batch_size;
-  const auto steps = batches / context.trainers;
+  const auto steps = deal_batches(split.samples, context.batch_size, context.trainers).steps;
   return {std::min(split.samples, steps * context.trainers * context.batch_size),
           split.order == SampleOrder::kColumns ? split.order : SampleOrder::kOwn};
 }
@@ -95,7 +94,7 @@ class StrategyTrainer : public Trainer {
     const auto total = context().epochs * ((split_.samples + batch - 1) / batch);
     return [this, total, is_measured = context().metrics->enabled()](const StepTimes& step) {
       if (is_measured) metrics_.record(step);
-      auto& result = this->result();
+      auto& result = mutable_result();
       ++result.steps;
       result.samples += step.samples;
       result.loss = step.loss;
@@ -143,8 +142,8 @@ class ServedTrainer final : public StrategyTrainer {
     options.on_step = observer();
     const auto worked = training::run_worker(*client_, task, layout_, options);
     if (!worked) throw Failure(kLost, worked.status().message());
-    result().bytes_pushed = worked->bytes_pushed;
-    result().bytes_pulled = worked->bytes_pulled;
+    mutable_result().bytes_pushed = worked->bytes_pushed;
+    mutable_result().bytes_pulled = worked->bytes_pulled;
   }
 
  private:
@@ -173,8 +172,8 @@ class ServerlessTrainer final : public StrategyTrainer {
     if (const auto& group = context().group)
       options.group.sum = [this, &group](std::span<float> values) {
         group->sum(values);
-        result().bytes_pushed += values.size_bytes();
-        result().bytes_pulled += values.size_bytes();
+        mutable_result().bytes_pushed += values.size_bytes();
+        mutable_result().bytes_pulled += values.size_bytes();
       };
     training::SingleCallbacks callbacks;
     callbacks.on_times = observer();

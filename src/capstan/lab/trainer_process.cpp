@@ -8,6 +8,8 @@
 #include "capstan/job/task_factory.h"
 #include "capstan/lab/assembly.h"
 #include "capstan/lab/controlled_process.h"
+#include "capstan/lab/names.h"
+#include "capstan/lab/strategy_trainer.h"
 #include "capstan/models/arena.h"
 #include "capstan/models/buffers.h"
 #include "capstan/training/allreduce.h"
@@ -54,7 +56,8 @@ class TrainerProcess {
     trainer_.reset();  // before the task, whose tensors it refers to
     task_ = make_task(plan_, registry_);
     metrics_.clear();
-    trainer_ = make_trainer(plan_, registry_, context(command));
+    trainer_ = is_strategy(plan_.trainer) ? make_strategy_trainer(plan_.trainer, context(command))
+                                          : make_trainer(plan_, registry_, context(command));
     trainer_->prepare(*task_);
     Answer ready;
     ready.ready = true;
@@ -76,6 +79,7 @@ class TrainerProcess {
     context.epochs = plan_.epochs;
     context.batch_size = plan_.batch_size;
     context.learning_rate = plan_.lr;
+    context.optimizer = plan_.optimizer;
     context.hook = plan_.hook;
     context.servers = command.servers;
     context.token = cluster::find_token({}).text();
