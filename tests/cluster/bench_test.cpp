@@ -141,7 +141,7 @@ TEST_F(LongBench, AnInterruptEndsItAndLeavesNothing) {
 TEST(BenchWire, WrongInputIsSaid) {
   const Folder folder;
   const std::pair<std::vector<std::string>, std::string> mistakes[] = {
-      {{"bench"}, "capstan bench needs the name of a benchmark: wire or data"},
+      {{"bench"}, "capstan bench needs the name of a benchmark: ps, wire or data"},
       {{"bench", "wire", "--model=resnet5"},
        "unknown network 'resnet5' (did you mean resnet50?); capstan models lists all"},
       {{"bench", "wire", "--model=bytes:3"},

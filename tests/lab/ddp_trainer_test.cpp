@@ -76,6 +76,9 @@ class Lab {
   std::vector<Trained> run() {
     std::shared_ptr<training::AllreduceGroup> opened;
     if (uses_group(plan_)) opened = training::AllreduceGroup::open("127.0.0.1:0", plan_.trainers, [] {});
+    // Before any trainer runs: all threads have the same generator of libtorch.
+    std::vector<std::unique_ptr<Task>> tasks;
+    for (std::uint32_t rank = 0; rank < plan_.trainers; ++rank) tasks.push_back(make_task(plan_, registry_));
     std::vector<Trained> out(plan_.trainers);
     std::vector<std::thread> threads;
     for (std::uint32_t rank = 0; rank < plan_.trainers; ++rank) {
@@ -84,7 +87,7 @@ class Lab {
         if (opened && rank > 0)
           group = training::AllreduceGroup::join(opened->address(), rank, plan_.trainers);
         if (group) group->rendezvous();
-        out[rank] = train(rank, group);
+        out[rank] = train(rank, *tasks[rank], group);
       });
     }
     for (auto& thread : threads) thread.join();
@@ -100,7 +103,7 @@ class Lab {
   }
 
  private:
-  Trained train(std::uint32_t rank, std::shared_ptr<training::AllreduceGroup> group) {
+  Trained train(std::uint32_t rank, Task& task, std::shared_ptr<training::AllreduceGroup> group) {
     MetricsLogger metrics;
     TrainerContext context;
     context.rank = rank;
@@ -113,21 +116,15 @@ class Lab {
     context.token = token_.text();
     context.metrics = &metrics;
     context.group = std::move(group);
-    std::unique_ptr<Task> task;
-    {
-      const std::lock_guard lock(seeding_);  // libtorch's generator is that of all threads
-      task = make_task(plan_, registry_);
-    }
     const auto trainer = make_trainer(plan_, registry_, context);
-    trainer->prepare(*task);
-    trainer->train(*task);
-    return {copy_of(*task), trainer->result(), metrics.series()};
+    trainer->prepare(task);
+    trainer->train(task);
+    return {copy_of(task), trainer->result(), metrics.series()};
   }
 
   const Plan plan_;
   const Registry registry_ = builtin();
   const cluster::Token token_ = cluster::Token::generate();
-  std::mutex seeding_;
   std::vector<std::unique_ptr<MetricsLogger>> server_metrics_;
   std::vector<std::unique_ptr<AverageServer>> servers_;
 };

@@ -31,7 +31,7 @@ class Installation {
   // The folder of an example, copied out of the installation.
   fs::path example(const std::string& name) const {
     const auto source = folder_ / name;
-    fs::copy(prefix_ / "share/doc/capstan/examples" / name, source);
+    fs::copy(prefix_ / "share/doc/capstan/examples" / name, source, fs::copy_options::recursive);
     return source;
   }
   // Configures a project in its folder build/, with the compiler and sanitizers of Capstan itself.

@@ -24,20 +24,21 @@ class OwnModel : public ::testing::Test {
     for (const auto& argument : arguments) words += " " + shell_word(argument);
     return shell(words);
   }
-  void build() {
-    const auto source = installed_.example("own_model");
+  void build(const std::string& example = "own_model") {
+    const auto source = installed_.example(example);
     const auto configured = installed_.configure(source);
     ASSERT_EQ(configured.code, 0) << configured.output;
     const auto built = shell({"cmake", "--build", (source / "build").string()});
     ASSERT_EQ(built.code, 0) << built.output;
     EXPECT_THAT(built.output, Not(HasSubstr("warning")));
     commands_ = text_of(source / "build/compile_commands.json");
-    program_ = source / "build/own_model";
+    program_ = source / "build" / example;
+    source_ = source;
   }
 
   const Folder folder_;
   const Installation installed_;
-  fs::path program_;
+  fs::path program_, source_;
   std::string commands_;
 };
 
@@ -95,13 +96,33 @@ TEST_F(OwnModel, TrainsEvaluatesAndResumes) {
   EXPECT_THAT(renamed.output, HasSubstr("renamed: "));
 }
 
+// One of each plug-in, beside Capstan's own.
+TEST_F(OwnModel, TheExampleOfLabPluginsRunsItsExperiment) {
+  ASSERT_NO_FATAL_FAILURE(build("lab_plugin"));
+  const auto experiment = (source_ / "experiments/median.toml").string();
+  const auto ran = run({"--experiment", experiment, "--repeat=1", "--json", "--html=page.html"});
+  ASSERT_EQ(ran.code, 0) << ran.output;
+  EXPECT_THAT(ran.output, HasSubstr(R"("name":"median [trainers=3, server=MedianServer]")"));
+  EXPECT_TRUE(fs::exists(folder_ / "page.html"));
+
+  const auto shown = run({"--experiment", experiment, "--repeat=1", "--ntrainer=3", "--server=MedianServer"});
+  ASSERT_EQ(shown.code, 0) << shown.output;
+  // 960 points in batches of 16, 3 trainers, 2 epochs: 40 steps of one bucket.
+  EXPECT_THAT(shown.output, ::testing::ContainsRegex("clip +ms +40 "));
+
+  const auto sparse = run({"--trainer=DdpTrainer", "--server=MedianServer", "--quick"});
+  EXPECT_EQ(sparse.code, 3) << sparse.output;
+  EXPECT_THAT(sparse.output, HasSubstr("MedianServer takes dense gradients"));
+}
+
 TEST_F(OwnModel, TheLibraryExportsItsHeadersOnly) {
   const auto names = shell("nm --dynamic --defined-only --demangle --format=just-symbols " +
                            shell_word((installed_.prefix() / "lib/libcapstan-training.so").string()));
   ASSERT_EQ(names.code, 0) << names.output;
   const std::regex declared(
       R"((typeinfo for |typeinfo name for |vtable for )?)"
-      R"(capstan::(Task|ModuleTask|TensorTask|BatchStream|UserError|detail::start)\b.*)");
+      R"(capstan::(Task|ModuleTask|TensorTask|BatchStream|UserError|detail::start|detail::start_lab|)"
+      R"(lab::(Configuration|Data|DdpTrainerBase|MetricsLogger|Model|Server|Trainer|deal_batches))\b.*)");
   std::istringstream lines(names.output);
   int count = 0;
   for (std::string line; std::getline(lines, line); ++count)

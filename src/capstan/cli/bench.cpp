@@ -94,7 +94,7 @@ int run_bench(const Arguments& arguments) {
   if (!arguments.empty() && (arguments[0] == "--help" || arguments[0] == "-h")) {
     fmt::print(
         "Usage: capstan bench ps|wire|data [FLAGS]\n\n"
-        "  ps    trainers and servers of any kind: where does a step's time go?\n"
+        "  ps    ways to train: any data, model, trainer and server\n"
         "  wire  push and pull of a model's tensors, without computation\n"
         "  data  decoding and augmenting of a dataset's images, without training\n");
     return kSuccess;

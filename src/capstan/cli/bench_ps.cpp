@@ -1,17 +1,19 @@
 #include "capstan/cli/bench_ps.h"
 
-#include <deque>
 #include <fstream>
 #include <iterator>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
-#include "capstan/base/json.h"
+#include "capstan/base/text.h"
+#include "capstan/checkpoint/atomic_file.h"
 #include "capstan/cli/command_line.h"
 #include "capstan/cli/signals.h"
 #include "capstan/cli/status_line.h"
 #include "capstan/lab/builtin.h"
+#include "capstan/lab/experiment.h"
 #include "capstan/lab/lab.h"
 #include "capstan/lab/server_process.h"
 #include "capstan/lab/trainer_process.h"
@@ -25,130 +27,138 @@
 namespace capstan::cli {
 namespace {
 
-constexpr auto kDescription =
-    "Measures where the time of a training step goes: any data, any model, any trainer\n"
-    "and any server, as processes on this machine. A warm-up, then measured runs.\n\n"
-    "  {0}                                          2 trainers, 1 server\n"
-    "  {0} --ddp-hook allreduce_hook                the same without a server\n"
-    "  {0} --trainer ssp:3 --ntrainer 4             a strategy of capstan train\n"
-    "  {0} --model lenet --data mnist               a network and a dataset\n"
-    "  {0} --experiment list                        what is prepared\n"
-    "  {0} --experiment scaling --html scaling.html\n";
+namespace fs = std::filesystem;
 
-// The flags of a command, and what was given.
+constexpr const char* kDescription =
+    "Measures ways to train: any data, any model, any trainer, any server, each in a\n"
+    "process of its own. Shows throughput, where the time of a step goes, and metrics\n"
+    "of every process. The method and the names are those of PyTorch's RPC benchmark\n"
+    "of parameter servers: a warm-up run, then measured runs from the same weights.\n\n"
+    "  {0}                                  2 trainers, 1 server\n"
+    "  {0} --ddp-hook allreduce_hook        without a server\n"
+    "  {0} --trainer ssp:3 --ntrainer 4     a strategy\n"
+    "  {0} --model resnet18 --data cifar10  a network, a dataset\n"
+    "  {0} --experiment list                what is prepared\n"
+    "  {0} --experiment scaling --html scaling.html\n"
+    "  {0} --experiment all --quick         three steps of each\n\n"
+    "Options on the command line override those of an experiment. capstan report\n"
+    "shows and compares results that --save or --json has written\n"
+    "(docs/benchmarking.md).\n";
+
 struct Flags {
-  lab::LabJob job;
-  std::filesystem::path csv, html, plan;
-  bool json = false;
+  lab::Choices choices;
+  std::string experiment;
+  bool quick = false, json = false;
+  std::optional<std::uint32_t> repeat;
+  fs::path csv, html, plan;
   std::optional<std::uint32_t> as_trainer, as_server;
 };
 
-// Options are collected as they are given: resolve.h tells a default from a value.
-bool parse(const Arguments& arguments, const LabProgram& program, Flags& flags) {
-  static const job::Program no_task = [] {
-    auto own = job::capstan_program();
-    return own;
-  }();
-  CommandLine line("bench ps", fmt::format(kDescription, program.usage), no_task);
-  line.group("Experiments");
-  line.flag("experiment", &flags.job.experiment, "A prepared experiment, a .toml file, all, or list");
-  line.flag("quick", &flags.job.quick, "Few steps and runs: does it work?");
-  line.flag("repeat", &flags.job.repeat, "Measured runs (0: 5, with --quick 2)", config::WholeRange{0, 1000});
-  line.group("Results");
-  line.flag("json", &flags.json, "Print one JSON object");
-  line.flag("csv", &flags.csv, "Write all metrics to this file");
-  line.flag("html", &flags.html, "Write a page of plots to this file");
-  line.flag("plan", &flags.plan, "").hidden = true;
+void add_flags(CommandLine& line, Flags& flags) {
+  line.flag("experiment", &flags.experiment, "An experiment's name, the path of a .toml file, all, or list",
+            {}, "NAME");
+  line.flag("quick", &flags.quick, "One epoch of at most three steps, and two runs, unless given otherwise");
+  line.flag("repeat", &flags.repeat,
+            "Measured runs, after a warm-up (default: 5; fewer understate the noise)",
+            config::WholeRange{1, 1000});
+  line.flag("json", &flags.json, "Print the result as one JSON object");
+  line.flag("csv", &flags.csv, "Write a row for every configuration, run, rank and metric", {}, "FILE");
+  line.flag("html", &flags.html, "Write a page with plots and all tables", {}, "FILE");
+  line.add(lab::settings(flags.choices));
   line.flag("as-trainer", &flags.as_trainer, "").hidden = true;
   line.flag("as-server", &flags.as_server, "").hidden = true;
-  static lab::Choices defaults;
-  static std::deque<std::string> texts;
-  for (const auto& setting : lab::settings(defaults)) {
-    const auto standard = setting.shows_default ? config::text_of(setting.value) : "";
-    texts.push_back(standard.empty() || config::is_switch(setting)
-                        ? std::string(setting.help)
-                        : fmt::format("{} (default {})", setting.help, standard));
-    const auto take = [&given = flags.job.given, name = std::string(setting.name)](const std::string& text) {
-      given.push_back({name, text, ""});
-    };
-    line.group(setting.group);
-    auto& added = line.flag(setting.name, config::Action{take, config::is_switch(setting)}, texts.back(),
-                            setting.limits, setting.hint);
-    added.also = setting.also;
-    added.hidden = setting.hidden;
+  line.flag("plan", &flags.plan, "").hidden = true;
+}
+
+// A file of the result. It is opened before the runs, so that one that cannot be written is known at once.
+class Output {
+ public:
+  Output(const fs::path& path) {
+    if (!path.empty()) file_.emplace(path);
   }
-  return line.parse(arguments);
+  bool is_wanted() const { return file_.has_value(); }
+  void write(const std::string& text) {
+    file_->write(std::as_bytes(std::span(text)));
+    file_->commit();
+  }
+
+ private:
+  std::optional<checkpoint::AtomicFile> file_;
+};
+
+int run_as_process(const Flags& flags, const lab::Registry& registry) {
+  std::ifstream in(flags.plan);
+  if (!in) throw UserError(fmt::format("--plan {}: cannot be read", flags.plan.string()));
+  const auto plan = lab::Plan::parse({std::istreambuf_iterator<char>(in), {}});
+  if (flags.as_trainer)
+    lab::run_trainer_process(plan, registry, *flags.as_trainer);
+  else
+    lab::run_server_process(plan, registry, *flags.as_server);
+  return kSuccess;
 }
 
-std::string contents(const std::filesystem::path& file) {
-  std::ifstream in(file);
-  if (!in) throw UserError(fmt::format("--plan {}: no such file", file.string()));
-  return {std::istreambuf_iterator<char>(in), {}};
+lab::LabRequest request_of(const Flags& flags, const CommandLine& line) {
+  lab::LabRequest out{{}, flags.experiment, flags.quick, flags.repeat};
+  lab::Choices choices;
+  const auto options = lab::settings(choices);
+  for (const auto& [name, text, place] : line.given())
+    if (lab::find_setting(options, name)) out.given.push_back({name, text, place});
+  return out;
 }
 
-// Before the runs: what they have measured must not be lost at the end.
-void check_writable(const char* flag, const std::filesystem::path& file) {
-  if (file.empty()) return;
-  const bool existed = std::filesystem::exists(file);
-  const bool writable = std::ofstream(file, std::ios::app).good();
-  if (!writable) throw UserError(fmt::format("--{} {}: cannot be written", flag, file.string()));
-  if (!existed) std::filesystem::remove(file);
+std::string text_of(const report::LabResult& result) {
+  return report::lab_summary(result) + "\n" + report::lab_metrics(result);
 }
 
-void write(const char* flag, const std::filesystem::path& file, const std::string& text) {
-  if (file.empty()) return;
-  std::ofstream out(file, std::ios::binary);
-  out << text;
-  out.close();
-  if (!out) throw UserError(fmt::format("--{} {}: cannot be written", flag, file.string()));
-  say(fmt::format("wrote {}", file.string()));
-}
+int measure(const Flags& flags, const CommandLine& line, const lab::Registry& registry,
+            const LabProgram& program) {
+  const auto plan = lab::plan_lab(request_of(flags, line), registry);
+  const auto& save = flags.choices.plan.save;
+  Output csv(flags.csv), html(flags.html), saved(save.empty() ? fs::path() : save / "lab.json");
+  lab::LabStart start{{launch::own_path().string()}, program.name};
+  start.command.insert(start.command.end(), program.command.begin(), program.command.end());
 
-int measure(Flags& flags, const lab::Registry& registry, const LabProgram& program) {
-  check_writable("csv", flags.csv);
-  check_writable("html", flags.html);
-  flags.job.command = program.command;
-  flags.job.program = program.name;
   Interrupts interrupts;
-  report::LabFile file;
-  int exit_code = kSuccess;
-  {
-    StatusLine status;
-    const lab::LabEvents events{[&](const std::string& text) { status.say(text); },
-                                [&](const std::string& text) { status.show(text); }};
-    file.result = lab::run_lab(flags.job, registry, interrupts, events, exit_code);
-  }
-  file.path = file.result.experiment;
-  if (flags.json) {
-    fmt::print("{}\n", json_line(report::lab_json(file.result)));
-  } else {
-    fmt::print("{}", report::lab_summary(file.result));
-    if (file.result.configurations.size() == 1) fmt::print("\n{}", report::lab_metrics(file.result));
-  }
-  const std::vector<report::LabFile> files = {std::move(file)};
-  write("csv", flags.csv, report::lab_csv(files));
-  write("html", flags.html, report::lab_page(files, {}));
-  return exit_code;
+  StatusLine status;
+  const auto say_line = [&](const std::string& text) { status.say(program.name + ": " + text); };
+  for (const auto& skipped : plan.skipped) say_line(skipped);
+  const auto [result, code] =
+      lab::run_lab(plan, start, interrupts, {[&](const auto& text) { status.show(text); }, say_line});
+  status.erase();
+  if (code == kInterrupted && result.configurations.empty()) throw Failure(kInterrupted, "interrupted");
+
+  const std::vector<report::LabFile> files = {{program.name, result}};
+  const auto json = json_line(report::lab_json(result)) + "\n";
+  if (saved.is_wanted()) saved.write(json);
+  if (csv.is_wanted()) csv.write(report::lab_csv(files));
+  if (html.is_wanted()) html.write(report::lab_page(files, {}));
+  fmt::print("{}", flags.json ? json : text_of(result));
+  if (code == kInterrupted) say(program.name + ": interrupted; the result has what was measured before");
+  return code;
 }
 
 }  // namespace
 
-int run_bench_ps(const Arguments& arguments, const lab::Registry& registry, const LabProgram& program) {
+int run_lab(const Arguments& arguments, const lab::Registry& registry, const LabProgram& program) {
   Flags flags;
-  if (!parse(arguments, program, flags)) return kSuccess;
-  if (flags.as_trainer || flags.as_server) {
-    const auto plan = lab::Plan::parse(contents(flags.plan));
-    if (flags.as_trainer)
-      lab::run_trainer_process(plan, registry, *flags.as_trainer);
-    else
-      lab::run_server_process(plan, registry, *flags.as_server);
-    return kSuccess;
-  }
-  if (flags.job.experiment == "list") {
+  const job::Program self{.name = program.name};
+  const auto command = fmt::format("{}", fmt::join(program.command, " "));
+  const auto whole = command.empty() ? program.name : program.name + " " + command;
+  CommandLine line(command, fmt::format(fmt::runtime(kDescription), whole), self);
+  add_flags(line, flags);
+  if (!line.parse(arguments)) return kSuccess;
+  if (flags.as_trainer || flags.as_server) return run_as_process(flags, registry);
+  if (flags.experiment == "list") {
     fmt::print("{}", lab::experiments_text());
     return kSuccess;
   }
-  return measure(flags, registry, program);
+  return measure(flags, line, registry, program);
+}
+
+int run_bench_ps(const Arguments& arguments) {
+  if (arguments.empty() || arguments[0] != "ps")
+    throw UserError("capstan bench needs the name of a benchmark: ps, wire or data");
+  return run_lab({arguments.begin() + 1, arguments.end()}, lab::builtin(), {"capstan", {"bench", "ps"}});
 }
 
 int run_lab_program(int argc, char** argv, const lab::Registry& own) {
@@ -161,11 +171,10 @@ int run_lab_program(int argc, char** argv, const lab::Registry& own) {
     keep_hangup_ignored();
     ::execv(path.c_str(), argv);
   }
-  return run_command({"bench ps",
-                      [&](const Arguments& arguments) {
-                        return run_bench_ps(arguments, lab::with_builtin(own), {name, name, {path.string()}});
-                      }},
-                     Arguments(argv + 1, argv + argc), name);
+  const auto run = [&](const Arguments& arguments) {
+    return run_lab(arguments, lab::with_builtin(own), {name, {}});
+  };
+  return run_command({"lab", run}, Arguments(argv + 1, argv + argc), name);
 }
 
 }  // namespace capstan::cli

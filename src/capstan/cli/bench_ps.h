@@ -8,16 +8,20 @@
 
 namespace capstan::cli {
 
-// `capstan bench ps`, or the whole of a program with plug-ins (capstan/lab/run.h).
+// The program that runs `bench ps`, or that is nothing but that.
 struct LabProgram {
-  std::string name = "capstan";            // before messages
-  std::string usage = "capstan bench ps";  // of the help
-  std::vector<std::string> command;        // that starts it: the program's path, and words before its flags
+  std::string name;                  // in help and before messages
+  std::vector<std::string> command;  // words after its name: {"bench", "ps"}; none for a user's program
 };
 
-int run_bench_ps(const Arguments& arguments, const lab::Registry& registry, const LabProgram& program);
+// `capstan bench ps` with these plug-ins. It starts this executable as trainers and servers, with `command`
+// and hidden flags. Returns the exit code; throws UserError.
+int run_lab(const Arguments& arguments, const lab::Registry& registry, const LabProgram& program);
 
-// The main function of a program with plug-ins of its own.
+// `arguments` begin with "ps".
+int run_bench_ps(const Arguments& arguments);
+
+// The main function of a program with plug-ins of its own (capstan/lab/run.h).
 int run_lab_program(int argc, char** argv, const lab::Registry& own);
 
 }  // namespace capstan::cli

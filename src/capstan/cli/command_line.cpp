@@ -18,6 +18,11 @@ using Typed = std::vector<std::pair<std::string, std::string>>;
 
 constexpr const char* kHelp = "-h,--help";
 
+// A program may be one command.
+std::string full_name(const std::string& program, const std::string& command) {
+  return command.empty() ? program : program + " " + command;
+}
+
 // Help text, 80 columns wide, with the hint and the default of each value.
 class HelpFormatter final : public CLI::Formatter {
  public:
@@ -34,7 +39,7 @@ class HelpFormatter final : public CLI::Formatter {
     return out;
   }
   std::string make_usage(const CLI::App* app, std::string) const override {
-    return fmt::format("Usage: {} {} [FLAGS]\n", program_, app->get_name());
+    return fmt::format("Usage: {} [FLAGS]\n", full_name(program_, app->get_name()));
   }
   std::string make_option(const CLI::Option* option, bool) const override {
     auto out = "  " + make_option_name(option, false) + make_option_opts(option);
@@ -182,6 +187,10 @@ Setting& CommandLine::flag(std::string_view name, config::Value value, std::stri
   return flags_.back().setting;
 }
 
+void CommandLine::add(std::vector<Setting> settings) {
+  for (auto& setting : settings) flags_.push_back({.setting = std::move(setting)});
+}
+
 Setting& CommandLine::positional(std::string_view name, config::Value value, std::string_view help) {
   auto& setting = flag(name, std::move(value), help);
   setting.positional = true;
@@ -256,7 +265,7 @@ std::string CommandLine::help() const {
 }
 
 std::string CommandLine::help_command() const {
-  return fmt::format("{} {} --help", program_.name, command_);
+  return full_name(program_.name, command_) + " --help";
 }
 
 bool CommandLine::parse(const Arguments& arguments, Arguments* unknown) {
@@ -276,8 +285,12 @@ bool CommandLine::parse(const Arguments& arguments, Arguments* unknown) {
   config::apply(all, with_defaults);
 
   std::set<const Field*> given;
-  for (const auto& layer : layers)
-    for (const auto& g : layer) given.insert(g.field);
+  for (const auto& layer : layers) {
+    for (const auto& g : layer) {
+      given.insert(g.field);
+      given_.push_back({std::string(g.field->name()), g.text, g.place});
+    }
+  }
   for (const auto& field : all) {
     if (field.setting.required && !given.contains(&field))
       config::fail(fmt::format("{}{} is required (see {})", field.setting.positional ? "" : "--",

@@ -17,13 +17,16 @@ namespace capstan::cli {
 // must outlive it.
 class CommandLine {
  public:
-  // `command` is the text after the program's name in the usage line. `program` must outlive this object.
+  // `command` is the text after the program's name in the usage line; empty if the program is one command.
+  // `program` must outlive this object.
   CommandLine(std::string command, std::string description,
               const job::Program& program = job::capstan_program());
 
   // Adds a flag of the command's own; it hides a field of the job with the same name.
   config::Setting& flag(std::string_view name, config::Value value, std::string_view help,
                         config::Limits limits = {}, std::string_view hint = {});
+  // Adds settings of another table as flags.
+  void add(std::vector<config::Setting> settings);
   // An argument that is given without its name.
   config::Setting& positional(std::string_view name, config::Value value, std::string_view help);
   // All arguments that are given without a name, at least one, for a command that takes several. `words` must
@@ -46,6 +49,12 @@ class CommandLine {
   // of them.
   bool parse(const Arguments& arguments, Arguments* unknown = nullptr);
 
+  // What parse() has read, in the order of layers: files, then the command line.
+  struct GivenValue {
+    std::string name, text, place;  // place: "run.toml:3"; empty on the command line
+  };
+  const std::vector<GivenValue>& given() const { return given_; }
+
   std::string help() const;
 
  private:
@@ -67,6 +76,7 @@ class CommandLine {
   Arguments* words_ = nullptr;
   config::JobConfig* job_ = nullptr;
   std::filesystem::path first_file_;
+  std::vector<GivenValue> given_;
 };
 
 }  // namespace capstan::cli

@@ -1,5 +1,6 @@
 #include "capstan/cli/library_start.h"
 
+#include "capstan/cli/bench_ps.h"
 #include "capstan/cli/hangup.h"
 #include "capstan/cli/own_program.h"
 
@@ -18,6 +19,11 @@ int detail::start(int argc, char** argv, const TaskFactory& make, const RunOptio
                   bool hangup_was_ignored) {
   hangup_ignored_at_start = hangup_was_ignored;
   return cli::run_own_program(argc, argv, make, options);
+}
+
+int detail::start_lab(int argc, char** argv, const lab::Registry& registry, bool hangup_was_ignored) {
+  hangup_ignored_at_start = hangup_was_ignored;
+  return cli::run_lab_program(argc, argv, registry);
 }
 
 }  // namespace capstan

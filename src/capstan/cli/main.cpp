@@ -16,10 +16,10 @@
 namespace capstan::cli {
 namespace {
 
-// A command and the program that runs it, by execv; null for this program. The server is part of this
-// program, which is linked without large libraries, so that it starts fast and needs little memory.
-// capstan-torch is linked with libtorch, capstan-data with libcurl; capstan-tools has the commands that
-// training does not need.
+// A command, of one word or two, and the program that runs it, by execv; null for this program. The server is
+// part of this program, which is linked without large libraries, so that it starts fast and needs little
+// memory. capstan-torch is linked with libtorch, capstan-data with libcurl; capstan-tools has the commands
+// that training does not need.
 struct Entry {
   const char* name;
   const char* summary;
@@ -35,7 +35,8 @@ constexpr Entry kCommands[] = {
     {"simulate", "predict a job's performance on another cluster", "capstan-tools"},
     {"data", "list, get and verify datasets", "capstan-data"},
     {"models", "list the networks that can be trained, and their tensors", "capstan-tools"},
-    {"bench", "benchmarks: strategies (ps), push and pull (wire), image loading (data)", "capstan-tools"},
+    {"bench ps", "measure ways to train: any data, model, trainer and server", "capstan-torch"},
+    {"bench", "benchmark push and pull (wire), or image loading (data)", "capstan-tools"},
     {"report", "show and compare results of bench ps: tables, CSV, a page of plots", "capstan-tools"},
     {"inspect", "show a checkpoint, or export it as a PyTorch state dict", "capstan-tools"},
     {"doctor", "check this machine, and say how to fix what is missing", "capstan-tools"},
@@ -73,12 +74,11 @@ int run(int argc, char** argv) {
     (void)print_help({});
     return kWrongUsage;
   }
+  const auto two_words = argc > 2 ? word + " " + argv[2] : word;
   std::vector<std::string_view> names;
   for (const auto& command : kCommands) {
     names.emplace_back(command.name);
-    if (word != command.name) continue;
-    if (word == "bench" && argc > 2 && std::string_view(argv[2]) == "ps")
-      return become("capstan-torch", argv);
+    if (word != command.name && two_words != command.name) continue;
     if (command.program) return become(command.program, argv);
     return run_command(of(job::capstan_program(), command.name, run_serve), Arguments(argv + 2, argv + argc));
   }

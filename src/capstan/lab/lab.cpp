@@ -1,136 +1,160 @@
 #include "capstan/lab/lab.h"
 
-#include <fstream>
+#include <algorithm>
 #include <set>
 
-#include <fmt/chrono.h>
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
-#include "capstan/base/cores.h"
-#include "capstan/base/failure.h"
-#include "capstan/job/versions.h"
+#include "capstan/base/text.h"
+#include "capstan/lab/experiment.h"
 #include "capstan/lab/launcher.h"
-#include "capstan/lab/resolve.h"
+#include "capstan/lab/machine.h"
 #include "capstan/lab/run_result.h"
 #include "capstan/user_error.h"
 
 namespace capstan::lab {
 namespace {
 
-constexpr std::uint32_t kRepeat = 5, kQuickRepeat = 2;
-constexpr const char* kQuickSteps = "4";
+namespace fs = std::filesystem;
 
-struct Planned {
-  std::string name;
-  report::LabOptions axis;
-  Resolved resolved;
-};
+constexpr const char* kWithoutExperiment = "bench ps";
+constexpr std::uint32_t kQuickRepeat = 2;
 
-// One configuration of each combination. All are checked before the first one runs.
-std::vector<Planned> plan(const LabJob& job, const Registry& registry) {
+std::vector<GivenOption> quick_options() {
+  return {{"epochs", "1", "--quick"}, {"max-steps", "3", "--quick"}};
+}
+
+// The name of a configuration that no experiment has.
+std::string name_of(const Plan& plan) {
+  const auto what = plan.hook.empty() ? plan.trainer : plan.trainer + " " + plan.hook;
+  const auto trainers = counted(plan.trainers, "trainer");
+  return plan.servers == 0 ? fmt::format("{}, {}", what, trainers)
+                           : fmt::format("{}, {}, {}", what, trainers, counted(plan.servers, "server"));
+}
+
+std::vector<Case> cases_of(const LabRequest& request) {
+  if (request.experiment.empty()) return {Case{}};
   std::set<std::string> overridden;
-  for (const auto& option : job.given) overridden.insert(option.name);
-  std::vector<Experiment> experiments;
-  if (job.experiment == "all") {
-    experiments = all_experiments();
-  } else {
-    experiments.push_back(job.experiment.empty() ? Experiment{"bench ps", "", {}}
-                                                 : find_experiment(job.experiment));
-  }
-  std::vector<Planned> planned;
-  for (const auto& experiment : experiments) {
-    for (const auto& one : experiment.cases(overridden)) {
-      Layers layers = {one.given, job.given};
-      if (job.quick) layers.insert(layers.begin() + 1, {{"epochs", "1", ""}, {"max-steps", kQuickSteps, ""}});
-      planned.push_back({one.name, one.axis, resolve(layers, registry)});
+  for (const auto& option : request.given) overridden.insert(option.name);
+  if (request.experiment != kAllExperiments) return find_experiment(request.experiment).cases(overridden);
+  std::vector<Case> out;
+  for (const auto& experiment : all_experiments())
+    for (auto& each : experiment.cases(overridden)) out.push_back(std::move(each));
+  return out;
+}
+
+std::string experiment_name(const std::string& given) {
+  if (given.empty()) return kWithoutExperiment;
+  return given.ends_with(".toml") ? fs::path(given).stem().string() : given;
+}
+
+// A folder for each configuration; all of it if there is one.
+void separate_folders(std::vector<LabCase>& cases) {
+  for (auto& each : cases) {
+    auto& save = each.resolved.plan.save;
+    if (save.empty()) continue;
+    if (cases.size() > 1) {
+      auto name = each.name;
+      std::ranges::replace_if(
+          name,
+          [](unsigned char c) {
+            return std::isalnum(c) == 0 && c != '_' && c != '-' && c != '=' && c != '.';
+          },
+          '_');
+      save /= name;
     }
+    std::error_code error;
+    fs::create_directories(save, error);
+    if (error) throw UserError(fmt::format("--save {}: {}", save.string(), error.message()));
   }
-  return planned;
 }
 
-// The text behind `name` in a file of lines "name : value".
-std::string value_in(const char* file, const std::string& name) {
-  std::ifstream in(file);
-  for (std::string line; std::getline(in, line);)
-    if (line.starts_with(name))
-      if (const auto at = line.find(':'); at != std::string::npos)
-        return line.substr(std::min(line.size(), line.find_first_not_of(" \t", at + 1)));
-  return "";
-}
+// Measures the cases of a plan.
+class Lab {
+ public:
+  Lab(const LabPlan& plan, const LabStart& start, job::StopToken& stop, const LabEvents& events)
+      : plan_(plan), start_(start), stop_(stop), events_(events) {}
 
-report::LabMachine machine() {
-  const auto kilobytes = value_in("/proc/meminfo", "MemTotal");
-  return {value_in("/proc/cpuinfo", "model name"), usable_cores(),
-          kilobytes.empty() ? 0 : std::stoull(kilobytes) * 1024};
-}
-
-report::LabOptions versions() {
-  report::LabOptions out;
-  const auto known = nlohmann::ordered_json::parse(job::versions());
-  for (const auto& [name, value] : known.items())
-    out.emplace_back(name, value.is_string() ? value.get<std::string>() : value.dump());
-  return out;
-}
-
-std::string now() {
-  return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)));
-}
-
-// Measures one configuration.
-report::LabConfiguration measure(const LabJob& job, const Planned& planned, const std::string& place,
-                                 job::StopToken& stop, const LabEvents& events, int& exit_code) {
-  report::LabConfiguration out{planned.name, planned.resolved.options, planned.axis, {}, {}};
-  for (const auto& note : planned.resolved.notes) events.message(note);
-  const bool is_alone = job.experiment != "all";
-  if (!planned.resolved.unsupported.empty()) {
-    out.error = planned.resolved.unsupported;
-    events.message(fmt::format("{}: {}", planned.name, *out.error));
-    if (is_alone) exit_code = kWrongUsage;
-    return out;
+  LabOutcome run() {
+    out_.result = {.ok = true,
+                   .when = now_text(),
+                   .versions = these_versions(),
+                   .machine = this_machine(),
+                   .experiment = plan_.experiment,
+                   .configurations = {}};
+    for (index_ = 0; index_ < plan_.cases.size() && out_.code != kInterrupted; ++index_) measure();
+    return std::move(out_);
   }
-  LaunchOptions options;
-  options.command = job.command;
-  options.program = job.program;
-  options.plan = planned.resolved.plan;
-  options.repeat = job.repeat > 0 ? job.repeat : job.quick ? kQuickRepeat : kRepeat;
-  options.on_progress = [&](const LaunchProgress& progress) {
-    const auto run =
-        progress.run == 0 ? std::string("warm-up") : fmt::format("run {}/{}", progress.run, options.repeat);
-    events.progress(
-        fmt::format("{}{}: {}, step {}/{}", place, planned.name, run, progress.step, progress.of));
-  };
-  options.on_run = [&](const RunReports& reports) { out.runs.push_back(run_result(reports)); };
-  options.on_note = [&](const std::string& note) {
-    events.message(fmt::format("{}: {}", planned.name, note));
-  };
-  try {
-    launch(options, stop);
-  } catch (const Failure& failure) {
-    if (failure.code() == kInterrupted) throw;
-    out.error = failure.what();
-    if (exit_code == kSuccess) exit_code = failure.code();
-    events.message(fmt::format("{}: {}", planned.name, *out.error));
+
+ private:
+  void measure() {
+    const auto& each = plan_.cases[index_];
+    report::LabConfiguration configuration{each.name, each.resolved.options, each.axis, {}, {}};
+    for (const auto& note : each.resolved.notes) events_.message(note);
+    try {
+      if (!each.resolved.unsupported.empty()) throw Failure(kFailed, each.resolved.unsupported);
+      launch({.command = start_.command,
+              .program = start_.program,
+              .plan = each.resolved.plan,
+              .repeat = plan_.repeat,
+              .on_progress = [&](const LaunchProgress& p) { show(each.name, p); },
+              .on_run = [&](const RunReports& reports) { configuration.runs.push_back(run_result(reports)); },
+              .on_note = [&](const auto& line) { events_.message(fmt::format("{}: {}", each.name, line)); }},
+             stop_);
+    } catch (const Failure& failure) {
+      if (failure.code() == kInterrupted) {
+        out_.code = kInterrupted;
+        return;
+      }
+      configuration.error = failure.what();
+      events_.message(fmt::format("{}: {}", each.name, failure.what()));
+      out_.result.ok = false;
+      out_.code = plan_.cases.size() == 1 ? failure.code() : kFailed;
+    }
+    out_.result.configurations.push_back(std::move(configuration));
   }
-  return out;
-}
+
+  // "ddp_cpu_rpc 3/12  run 2/5  step 12/16".
+  void show(const std::string& name, const LaunchProgress& p) const {
+    auto line = name;
+    if (plan_.cases.size() > 1) line += fmt::format(" {}/{}", index_ + 1, plan_.cases.size());
+    line += p.run == 0 ? "  warm-up" : fmt::format("  run {}/{}", p.run, plan_.repeat);
+    events_.progress(line + fmt::format("  step {}/{}", p.step, p.of));
+  }
+
+  const LabPlan& plan_;
+  const LabStart& start_;
+  job::StopToken& stop_;
+  const LabEvents& events_;
+  std::size_t index_ = 0;
+  LabOutcome out_;
+};
 
 }  // namespace
 
-report::LabResult run_lab(const LabJob& job, const Registry& registry, job::StopToken& stop,
-                          const LabEvents& events, int& exit_code) {
-  const auto planned = plan(job, registry);
-  report::LabResult result;
-  result.when = now();
-  result.versions = versions();
-  result.machine = machine();
-  result.experiment = job.experiment.empty() ? "bench ps" : job.experiment;
-  for (std::size_t i = 0; i < planned.size(); ++i) {
-    const auto place = planned.size() > 1 ? fmt::format("{}/{} ", i + 1, planned.size()) : "";
-    result.configurations.push_back(measure(job, planned[i], place, stop, events, exit_code));
+LabPlan plan_lab(const LabRequest& request, const Registry& registry) {
+  LabPlan out{experiment_name(request.experiment), {}, {}, request.repeat.value_or(LabPlan().repeat)};
+  if (request.quick && !request.repeat) out.repeat = kQuickRepeat;
+  for (auto& each : cases_of(request)) {
+    Layers layers = {std::move(each.given)};
+    if (request.quick) layers.push_back(quick_options());
+    layers.push_back(request.given);
+    LabCase next{each.name, resolve(layers, registry), std::move(each.axis)};
+    if (next.name.empty()) next.name = name_of(next.resolved.plan);
+    if (request.experiment == kAllExperiments && !next.resolved.unsupported.empty())
+      out.skipped.push_back(fmt::format("{}: skipped: {}", next.name, next.resolved.unsupported));
+    else
+      out.cases.push_back(std::move(next));
   }
-  result.ok = exit_code == kSuccess;
-  return result;
+  if (out.cases.size() == 1 && !out.cases[0].resolved.unsupported.empty())
+    throw UserError(fmt::format("{}: {}", out.cases[0].name, out.cases[0].resolved.unsupported));
+  separate_folders(out.cases);
+  return out;
+}
+
+LabOutcome run_lab(const LabPlan& plan, const LabStart& start, job::StopToken& stop,
+                   const LabEvents& events) {
+  return Lab(plan, start, stop, events).run();
 }
 
 }  // namespace capstan::lab

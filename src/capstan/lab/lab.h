@@ -2,36 +2,60 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "capstan/base/failure.h"
 #include "capstan/job/environment.h"
-#include "capstan/lab/experiment.h"
+#include "capstan/lab/options.h"
 #include "capstan/lab/registry.h"
+#include "capstan/lab/resolve.h"
 #include "capstan/report/lab.h"
 
+// The whole of `capstan bench ps`, without its flags and its output.
 namespace capstan::lab {
 
-// What is to be measured.
-struct LabJob {
-  std::string experiment;          // a name, a file, or "all"; empty: one configuration of `given`
-  std::vector<GivenOption> given;  // on the command line; they override those of experiments
-  bool quick = false;              // few steps and runs
-  std::uint32_t repeat = 0;        // measured runs; 0: the default
-  // As LaunchOptions::command and ::program.
+inline constexpr const char* kAllExperiments = "all";
+
+// What the user asks for.
+struct LabRequest {
+  std::vector<GivenOption> given;       // on the command line; overrides those of the experiment
+  std::string experiment;               // empty: one configuration, of the given options; or kAllExperiments
+  bool quick = false;                   // one epoch of three steps, two runs, where the user gives no others
+  std::optional<std::uint32_t> repeat;  // measured runs; none: 5
+};
+
+// One configuration that is to be measured.
+struct LabCase {
+  std::string name;
+  Resolved resolved;
+  report::LabOptions axis;
+};
+struct LabPlan {
+  std::string experiment;  // name of the result
+  std::vector<LabCase> cases;
+  std::vector<std::string> skipped;  // one line for each: what needs something that this build does not have
+  std::uint32_t repeat = 5;
+};
+// Checks everything that can be checked before a process starts. With all experiments, those that need
+// something that this build does not have are skipped. Throws UserError.
+LabPlan plan_lab(const LabRequest& request, const Registry& registry);
+
+struct LabEvents {
+  std::function<void(const std::string& line)> progress;  // several times per second: to be redrawn
+  std::function<void(const std::string& line)> message;   // to be kept
+};
+// How processes are started: LaunchOptions::command and program.
+struct LabStart {
   std::vector<std::string> command;
   std::string program;
 };
-
-struct LabEvents {
-  std::function<void(const std::string&)> message;   // one line for the user
-  std::function<void(const std::string&)> progress;  // the state right now
+struct LabOutcome {
+  report::LabResult result;  // of what has been measured, also after a failure
+  ExitCode code = kSuccess;  // that of the failure if there is one configuration; kFailed for several
 };
-
-// Measures all configurations, one after the other. One that fails has an error in the result, and the others
-// still run. Throws UserError before the first one starts if any is wrong, and Failure on a stop request;
-// `exit_code` gets the exit code of the first that failed.
-report::LabResult run_lab(const LabJob& job, const Registry& registry, job::StopToken& stop,
-                          const LabEvents& events, int& exit_code);
+// Measures one configuration after the other. One that fails does not end the others; a stop request does.
+LabOutcome run_lab(const LabPlan& plan, const LabStart& start, job::StopToken& stop, const LabEvents& events);
 
 }  // namespace capstan::lab

@@ -346,10 +346,11 @@ class Resolver {
 
   std::string cuda_needs() {
     Names reasons;
-    if (choices_.cuda_trainers > 0) reasons.push_back(where("ncudatrainer"));
-    if (choices_.cuda_servers > 0) reasons.push_back(where("ncudaserver"));
+    if (choices_.cuda_trainers > 0)
+      reasons.push_back(fmt::format("--ncudatrainer {}", choices_.cuda_trainers));
+    if (choices_.cuda_servers > 0) reasons.push_back(fmt::format("--ncudaserver {}", choices_.cuda_servers));
     if (choices_.use_cuda_rpc) reasons.emplace_back("use_cuda_rpc");
-    if (plan_.backend != "gloo") reasons.push_back(where("backend"));
+    if (plan_.backend != "gloo") reasons.push_back("--backend " + plan_.backend);
     if (reasons.empty()) return "";
     return fmt::format("needs CUDA devices ({}), which this build of Capstan does not support yet",
                        fmt::join(reasons, ", "));

@@ -59,9 +59,23 @@ class TrainerProcess {
     trainer_ = is_strategy(plan_.trainer) ? make_strategy_trainer(plan_.trainer, context(command))
                                           : make_trainer(plan_, registry_, context(command));
     trainer_->prepare(*task_);
+    if (rank_ == 0 && run_ == 0) note_left_over();
     Answer ready;
     ready.ready = true;
     control_.answer(ready);
+  }
+
+  // The launcher passes it to the user.
+  void note_left_over() const {
+    const auto samples = task_->split(Split::kTrain).samples;
+    const auto [steps, left_over] = deal_batches(samples, plan_.batch_size, plan_.trainers);
+    if (left_over > 0)
+      fmt::print(
+          stderr,
+          "note: {} batches do not divide among {} trainers: each has {} steps in an epoch, and the last {} "
+          "{} left out\n",
+          steps * plan_.trainers + left_over, plan_.trainers, steps,
+          left_over == 1 ? "batch" : fmt::format("{} batches", left_over), left_over == 1 ? "is" : "are");
   }
 
   void join_group(const std::string& address) {
