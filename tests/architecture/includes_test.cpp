@@ -49,9 +49,9 @@ const std::map<std::string, std::set<std::string>> kArrows = {
     {"job",
      {"checkpoint", "client", "cluster", "config", "data", "launch", "metrics", "models", "optimizer",
       "placement", "report", "server", "store", "strategy", "training", "transport", "wire", "workloads"}},
-    {"lab",
-     {"averaging", "client", "cluster", "config", "data", "job", "launch", "layouts", "metrics", "models",
-      "optimizer", "report", "server", "strategy", "training", "transport", "wire", "workloads"}},
+    {"lab", {"averaging", "checkpoint", "client",   "cluster",   "config", "data",      "job",
+             "kernels",   "launch",     "layouts",  "metrics",   "models", "optimizer", "report",
+             "server",    "strategy",   "training", "transport", "wire",   "workloads"}},
 };
 
 // Layers that must stay free of libtorch, so that a server starts in milliseconds.
