@@ -1,15 +1,12 @@
 // Strategies in the lab: trainers and servers of one process, whose weights must equal those of a plain loop
 // that repeats the recorded updates.
-#include <cmath>
 #include <fstream>
-#include <map>
 #include <thread>
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
-#include <torch/autograd.h>
 #include <torch/utils.h>
 
 #include "capstan/base/failure.h"
@@ -22,19 +19,18 @@
 #include "capstan/training/allreduce.h"
 #include "capstan/user_error.h"
 
+#include "lab/replay.h"
 #include "support/temporary_folder.h"
 
 namespace capstan::lab {
 namespace {
 
-using Tensors = std::vector<at::Tensor>;
 using testing::TemporaryFolder;
 
 constexpr std::int64_t kSize = 40, kSamples = 50, kBatch = 4;
 constexpr std::uint64_t kTrainers = 2, kEpochs = 2;
 constexpr std::uint64_t kSteps = 6;  // per epoch: 13 batches, of which the last is left over
 constexpr double kRate = 3;          // so that a gradient on other weights differs
-constexpr const char* kTable = "embedding.weight";
 
 // 1,600 + 2 · 1,640 parameters: two servers have parts.
 std::shared_ptr<Model> make_model(bool sparse) {
@@ -57,29 +53,13 @@ std::unique_ptr<Data> make_data() {
                          1);
 }
 
-Tensors copies(const Tensors& of) {
-  Tensors list;
-  for (const auto& tensor : of) list.push_back(tensor.detach().clone());
-  return list;
-}
-
-Tensors operator+(const Tensors& a, const Tensors& b) {
-  Tensors sum;
-  for (std::size_t i = 0; i < a.size(); ++i) sum.push_back(a[i] + b[i]);
-  return sum;
-}
-Tensors operator*(double factor, const Tensors& a) {
-  Tensors product;
-  for (const auto& tensor : a) product.push_back(factor * tensor);
-  return product;
-}
-Tensors operator*(const Tensors& a, const Tensors& b) {
-  Tensors product;
-  for (std::size_t i = 0; i < a.size(); ++i) product.push_back(a[i] * b[i]);
-  return product;
-}
-Tensors operator-(const Tensors& a, const Tensors& b) {
-  return a + -1.0 * b;
+// What two trainers train.
+Work make_work() {
+  return {.model = make_model(false),
+          .data = make_data(),
+          .trainers = kTrainers,
+          .batch_size = kBatch,
+          .steps = kSteps};
 }
 
 // ---- a run ----
@@ -197,122 +177,7 @@ double sum(const std::vector<Series>& all, const std::string& type, const std::s
   return total;
 }
 
-// ---- the reference ----
-
-// A trainer's batches, and their gradients by autograd, with a dense table.
-class Plain {
- public:
-  Tensors initial() const { return copies(model_->parameters()); }
-  bool is_table(std::size_t parameter) const { return model_->named_parameters()[parameter].key() == kTable; }
-
-  // Of a trainer's step, at these weights.
-  Tensors gradient(std::uint64_t trainer, std::uint64_t step, const Tensors& weights) {
-    {
-      const torch::NoGradGuard no_grad;
-      for (std::size_t i = 0; i < weights.size(); ++i) model_->parameters()[i].copy_(weights[i]);
-    }
-    const auto first = ((step % kSteps) * kTrainers + trainer) * kBatch;
-    std::vector<std::uint32_t> samples;
-    for (std::uint64_t i = 0; i < kBatch; ++i) samples.push_back(static_cast<std::uint32_t>(first + i));
-    const auto batch = data_->batch(samples);
-    const auto output = model_->forward(batch.input);
-    const auto loss = -torch::log_softmax(output, 1).gather(1, batch.target.unsqueeze(1)).mean();
-    return copies(torch::autograd::grad({loss}, model_->parameters()));
-  }
-
- private:
-  const std::shared_ptr<Model> model_ = make_model(false);
-  const std::unique_ptr<Data> data_ = make_data();
-};
-
-struct Push {
-  std::uint64_t worker = 0, number = 0, steps = 0, samples = 0, base = 0;
-};
-struct Update {
-  std::uint64_t group = 0, version = 0;
-  std::vector<Push> pushes;
-};
-
-std::vector<Update> updates_of(const nlohmann::json& file) {
-  std::vector<Update> updates;
-  for (const auto& u : file.at("updates")) {
-    updates.push_back({u.at("group"), u.at("version"), {}});
-    for (const auto& c : u.at("contributions"))
-      updates.back().pushes.push_back(
-          {c.at("worker"), c.at("push"), c.at("steps"), c.at("samples"), c.at("base")});
-  }
-  return updates;
-}
-
-std::uint64_t samples_of(const Update& update) {
-  std::uint64_t samples = 0;
-  for (const auto& push : update.pushes) samples += push.samples;
-  return samples;
-}
-
-// Repeats the updates of strategies that push gradients. The table, if its gradient is sparse, is group 1.
-class GradientReplay {
- public:
-  // The change of the weights, w, by an update of these gradients.
-  using Rule = std::function<Tensors(const Update&, const std::vector<Tensors>& gradients, const Tensors& w,
-                                     const std::vector<Tensors>& bases)>;
-
-  GradientReplay(bool sparse, Rule rule) : sparse_(sparse), rule_(std::move(rule)) {
-    versions_.assign(sparse ? 2 : 1, {plain_.initial()});
-  }
-
-  // Returns the last weights.
-  Tensors run(const std::vector<Update>& updates) {
-    for (const auto& update : updates)
-      for (const auto& push : update.pushes) bases_[{push.worker, push.number}][update.group] = push.base;
-    for (const auto& update : updates) apply(update);
-    Tensors last;
-    for (std::size_t i = 0; i < plain_.initial().size(); ++i)
-      last.push_back(versions_[group_of(i)].back()[i]);
-    return last;
-  }
-
- private:
-  std::size_t group_of(std::size_t parameter) const { return sparse_ && plain_.is_table(parameter) ? 1 : 0; }
-
-  void apply(const Update& update) {
-    std::vector<Tensors> gradients, bases;
-    for (const auto& push : update.pushes) {
-      const auto& base = bases_.at({push.worker, push.number});
-      Tensors weights;
-      for (std::size_t i = 0; i < plain_.initial().size(); ++i)
-        weights.push_back(versions_[group_of(i)].at(base.at(group_of(i)))[i]);
-      bases.push_back(weights);
-      gradients.push_back(plain_.gradient(push.worker, push.steps - 1, weights));
-    }
-    auto& versions = versions_[update.group];
-    ASSERT_EQ(update.version, versions.size()) << "the updates of a group are in order";
-    versions.push_back(versions.back() + rule_(update, gradients, versions.back(), bases));
-  }
-
-  const bool sparse_;
-  const Rule rule_;
-  Plain plain_;
-  std::vector<std::vector<Tensors>> versions_;  // by group; of the parameters of other groups, unused
-  std::map<std::pair<std::uint64_t, std::uint64_t>, std::map<std::uint64_t, std::uint64_t>> bases_;
-};
-
-Tensors mean(const Update& update, const std::vector<Tensors>& of) {
-  auto sum = 0.0 * of[0];
-  for (std::size_t i = 0; i < of.size(); ++i)
-    sum = sum +
-          (static_cast<double>(update.pushes[i].samples) / static_cast<double>(samples_of(update))) * of[i];
-  return sum;
-}
-
-Tensors step_with_mean(const Update& update, const std::vector<Tensors>& gradients, const Tensors&,
-                       const std::vector<Tensors>&) {
-  return -kRate * mean(update, gradients);
-}
-
-double staleness(const Update& update, const Push& push) {
-  return static_cast<double>(update.version - 1 - push.base);
-}
+// ---- expectations ----
 
 void expect_near(const Tensors& found, const Tensors& expected) {
   ASSERT_EQ(found.size(), expected.size());
@@ -357,22 +222,17 @@ struct Case {
 };
 
 const Case kGradientCases[] = {
-    {"sync", 12, step_with_mean},
-    {"batch:2", 12, step_with_mean},
-    {"batch:1", 24, step_with_mean},
-    {"async", 24, step_with_mean},
+    {"sync", 12, step_with_mean(kRate)},
+    {"batch:2", 12, step_with_mean(kRate)},
+    {"batch:1", 24, step_with_mean(kRate)},
+    {"async", 24, step_with_mean(kRate)},
     {"async:damped", 24,
      [](const auto& update, const auto& gradients, const auto&, const auto&) {
        return -kRate / (1 + staleness(update, update.pushes[0])) * gradients[0];
      }},
-    {"ssp:1", 24, step_with_mean},
-    {"backup:1", 0, step_with_mean},
-    {"dc-asgd:50", 24,
-     [](const auto&, const auto& gradients, const auto& w, const auto& bases) {
-       const auto& g = gradients[0];
-       return -kRate * (g + 50.0 * (g * g * (w - bases[0])));
-     },
-     false},
+    {"ssp:1", 24, step_with_mean(kRate)},
+    {"backup:1", 0, step_with_mean(kRate)},
+    {"dc-asgd:50", 24, delay_compensation(kRate, 50), false},
 };
 
 TEST(Strategies, ThatPushGradientsEqualAPlainLoop) {
@@ -384,7 +244,8 @@ TEST(Strategies, ThatPushGradientsEqualAPlainLoop) {
       const auto recorded = updates_of(ran.updates);
       ASSERT_FALSE(recorded.empty());
       const auto last = recorded.back().pushes.back().worker;
-      expect_near(ran.trainers[last].weights, GradientReplay(sparse, rule).run(recorded));
+      Plain plain(make_work());
+      expect_near(ran.trainers[last].weights, GradientReplay(plain, sparse, rule).run(recorded));
       expect_trainer_metrics(ran, kEpochs * kSteps, false);
       EXPECT_TRUE(updates == 0 || recorded.size() == updates * (sparse ? 2 : 1)) << recorded.size();
       expect_server_metrics(ran.servers[0], recorded.size());
@@ -392,21 +253,12 @@ TEST(Strategies, ThatPushGradientsEqualAPlainLoop) {
   }
 }
 
-// λ adapts to a running mean of squares.
 TEST(Strategies, WithAdaptiveDelayCompensationEqualAPlainLoop) {
   const auto ran = run_on_servers(make_plan("dc-asgd-a:1"), false);
   const auto recorded = updates_of(ran.updates);
-  Tensors square;
-  const auto rule = [&](const auto&, const auto& gradients, const auto& w, const auto& bases) {
-    const auto& g = gradients[0];
-    square = square.empty() ? 0.05 * (g * g) : 0.95 * square + 0.05 * (g * g);
-    Tensors change;
-    for (std::size_t i = 0; i < g.size(); ++i)
-      change.push_back(-kRate * (g[i] + 1 / (square[i] + 1e-7).sqrt() * g[i] * g[i] * (w[i] - bases[0][i])));
-    return change;
-  };
+  Plain plain(make_work());
   expect_near(ran.trainers[recorded.back().pushes.back().worker].weights,
-              GradientReplay(false, rule).run(recorded));
+              GradientReplay(plain, false, adaptive_delay_compensation(kRate, 1)).run(recorded));
 }
 
 TEST(Strategies, OnTwoServersEqualAPlainLoop) {
@@ -418,66 +270,15 @@ TEST(Strategies, OnTwoServersEqualAPlainLoop) {
       const auto ran = run_on_servers(plan, sparse);
       const auto recorded = updates_of(ran.updates);
       const auto last = recorded.back().pushes.back().worker;
-      expect_near(ran.trainers[last].weights, GradientReplay(sparse, step_with_mean).run(recorded));
+      Plain plain(make_work());
+      expect_near(ran.trainers[last].weights,
+                  GradientReplay(plain, sparse, step_with_mean(kRate)).run(recorded));
       for (const auto& server : ran.servers) expect_server_metrics(server, recorded.size());
     }
   }
 }
 
 // ---- strategies that use local steps ----
-
-// Repeats the updates of strategies whose workers continue with the servers' weights.
-class LocalReplay {
- public:
-  // The new weights from w and each push's local weights and the weights that they began with.
-  using Rule = std::function<Tensors(const Update&, const std::vector<Tensors>& local, const Tensors& w,
-                                     const std::vector<Tensors>& bases)>;
-
-  explicit LocalReplay(Rule rule) : rule_(std::move(rule)) {}
-
-  Tensors run(const std::vector<Update>& updates) {
-    std::vector<Tensors> versions = {plain_.initial()};
-    std::map<std::uint64_t, std::uint64_t> steps;  // by worker, up to its last push
-    for (const auto& update : updates) {
-      std::vector<Tensors> local, bases;
-      for (const auto& push : update.pushes) {
-        bases.push_back(versions.at(push.base));
-        auto x = bases.back();
-        for (auto& step = steps[push.worker]; step < push.steps; ++step)
-          x = x - kRate * plain_.gradient(push.worker, step, x);
-        local.push_back(x);
-      }
-      versions.push_back(rule_(update, local, versions.back(), bases));
-    }
-    return versions.back();
-  }
-
- private:
-  const Rule rule_;
-  Plain plain_;
-};
-
-// w - Σ factor · delta, by an outer step with momentum.
-LocalReplay::Rule outer_step(double rate, double momentum,
-                             std::function<double(const Update&, const Push&)> factor) {
-  return [=, m = Tensors()](const Update& update, const std::vector<Tensors>& local, const Tensors& w,
-                            const std::vector<Tensors>& bases) mutable {
-    auto delta = 0.0 * w;
-    for (std::size_t i = 0; i < local.size(); ++i)
-      delta = delta + factor(update, update.pushes[i]) * (bases[i] - local[i]);
-    m = m.empty() ? delta : momentum * m + delta;
-    return w - rate * (delta + momentum * m);
-  };
-}
-
-Tensors mean_of_weights(const Update& update, const std::vector<Tensors>& local, const Tensors&,
-                        const std::vector<Tensors>&) {
-  return mean(update, local);
-}
-
-double share_of_samples(const Update& update, const Push& push) {
-  return static_cast<double>(push.samples) / static_cast<double>(samples_of(update));
-}
 
 struct LocalCase {
   const char* strategy;
@@ -486,15 +287,11 @@ struct LocalCase {
 };
 
 const LocalCase kLocalCases[] = {
-    {"local-sgd:5", 3, mean_of_weights},
-    {"fedavg:1", 2, mean_of_weights},
-    {"diloco:4", 3,
-     outer_step(0.7, 0.9, [](const auto& update, const auto&) { return 1.0 / update.pushes.size(); })},
+    {"local-sgd:5", 3, mean_of_weights()},
+    {"fedavg:1", 2, mean_of_weights()},
+    {"diloco:4", 3, outer_step(0.7, 0.9, equal_share)},
     {"decoupled-diloco:3:1:0.001s", 4, outer_step(0.7, 0.9, share_of_samples)},
-    {"fedbuff:2:3:0.5", 4,
-     outer_step(
-         0.5, 0,
-         [](const auto& update, const auto& push) { return 0.5 / std::sqrt(1 + staleness(update, push)); })},
+    {"fedbuff:2:3:0.5", 4, outer_step(0.5, 0, damped_share)},
 };
 
 TEST(Strategies, ThatUseLocalStepsEqualAPlainLoop) {
@@ -504,32 +301,22 @@ TEST(Strategies, ThatUseLocalStepsEqualAPlainLoop) {
       const auto ran = run_on_servers(make_plan(strategy), sparse);
       const auto recorded = updates_of(ran.updates);
       ASSERT_FALSE(recorded.empty());
+      Plain plain(make_work());
       expect_near(ran.trainers[recorded.back().pushes.back().worker].weights,
-                  LocalReplay(rule).run(recorded));
+                  LocalReplay(plain, kRate, rule).run(recorded));
       expect_trainer_metrics(ran, pushes, true);
       expect_server_metrics(ran.servers[0], recorded.size());
     }
   }
 }
 
-// Workers keep weights of their own: δ = α·(x - w) moves both.
+// Workers keep weights of their own.
 TEST(Strategies, WithElasticAveragingEqualAPlainLoop) {
   const auto ran = run_on_servers(make_plan("easgd:0.3:4"), false);
   const auto recorded = updates_of(ran.updates);
   ASSERT_EQ(recorded.size(), 2 * 3u);
-  Plain plain;
-  auto w = plain.initial();
-  std::vector<Tensors> x(2, w);
-  std::vector<std::uint64_t> steps(2);
-  for (const auto& update : recorded) {
-    const auto& push = update.pushes.at(0);
-    auto& mine = x[push.worker];
-    for (auto& step = steps[push.worker]; step < push.steps; ++step)
-      mine = mine - kRate * plain.gradient(push.worker, step, mine);
-    const auto delta = 0.3 * (mine - w);
-    mine = mine - delta;
-    w = w + delta;
-  }
+  Plain plain(make_work());
+  const auto x = elastic_weights(plain, kRate, 0.3, recorded);
   for (const auto worker : {0, 1}) expect_near(ran.trainers[worker].weights, x[worker]);
   expect_trainer_metrics(ran, 3, true);
 }
@@ -550,7 +337,8 @@ TEST(StrategyServer, OfTheNextRunBeginsAnew) {
     const auto recorded = updates_of(ran.updates);
     ASSERT_EQ(recorded.size(), kEpochs * kSteps);
     EXPECT_EQ(recorded.front().version, 1u);
-    const auto expected = GradientReplay(false, rule).run(recorded);
+    Plain plain(make_work());
+    const auto expected = GradientReplay(plain, false, rule).run(recorded);
     for (const auto& trainer : ran.trainers) expect_near(trainer.weights, expected);
   }
 }
@@ -609,18 +397,6 @@ TEST(StrategyServer, FailsIfATrainerIsLost) {
 
 // ---- without servers ----
 
-// All trainers' batches of a step make one update.
-Tensors trained_together(std::uint64_t trainers) {
-  Plain plain;
-  auto w = plain.initial();
-  for (std::uint64_t step = 0; step < kEpochs * kSteps; ++step) {
-    auto g = plain.gradient(0, step, w);
-    for (std::uint64_t i = 1; i < trainers; ++i) g = g + plain.gradient(i, step, w);
-    w = w - kRate / static_cast<double>(trainers) * g;
-  }
-  return w;
-}
-
 TEST(Strategies, ByAllreduceEqualAPlainLoop) {
   for (const bool sparse : {false, true}) {
     SCOPED_TRACE(sparse);
@@ -639,7 +415,8 @@ TEST(Strategies, ByAllreduceEqualAPlainLoop) {
     std::thread other([&] { part(training::AllreduceGroup::join(first->address(), 1, kTrainers), 1); });
     part(first, 0);
     other.join();
-    for (const auto& trainer : ran.trainers) expect_near(trainer.weights, trained_together(kTrainers));
+    const auto expected = Plain(make_work()).trained_together(kEpochs, kRate);
+    for (const auto& trainer : ran.trainers) expect_near(trainer.weights, expected);
     expect_trainer_metrics(ran, kEpochs * kSteps, true);
     EXPECT_GT(ran.trainers[0].result.bytes_pushed, 0u);
   }
@@ -659,22 +436,11 @@ TEST(Strategies, OfASingleProcessEqualAPlainLoop) {
   EXPECT_EQ(count(trained.series, "optimizer_metric", "optimizer_step"), kEpochs * kLargeSteps);
   EXPECT_EQ(count(trained.series, "communication_metric", "gradient_wait"), 0u);
 
-  const auto model = make_model(false);
-  const auto data = make_data();
-  for (std::uint64_t epoch = 0; epoch < kEpochs; ++epoch) {
-    for (std::int64_t first = 0; first < kSamples; first += kLarge) {
-      std::vector<std::uint32_t> samples;
-      for (auto i = first; i < std::min(first + kLarge, kSamples); ++i)
-        samples.push_back(static_cast<std::uint32_t>(i));
-      const auto batch = data->batch(samples);
-      const auto loss =
-          -torch::log_softmax(model->forward(batch.input), 1).gather(1, batch.target.unsqueeze(1)).mean();
-      const auto gradients = torch::autograd::grad({loss}, model->parameters());
-      const torch::NoGradGuard no_grad;
-      for (std::size_t i = 0; i < gradients.size(); ++i) model->parameters()[i].sub_(kRate * gradients[i]);
-    }
-  }
-  expect_near(trained.weights, copies(model->parameters()));
+  auto work = make_work();
+  work.trainers = 1;
+  work.batch_size = kLarge;
+  work.steps = kLargeSteps;
+  expect_near(trained.weights, Plain(work).trained_together(kEpochs, kRate));
 }
 
 TEST(Strategies, WithWrongContextsAreRefused) {
