@@ -35,8 +35,8 @@ class Child {
     std::vector<std::string> environment;  // "NAME=value", beside the inherited ones
     std::filesystem::path error_log;       // takes standard error; empty: inherited
     bool read_output = false;              // standard output is read by read_line(); else it is discarded
-    bool write_input = false;              // standard input is written by write_input(); else it is empty
     bool ignore_stop_signals = true;
+    bool write_input = false;  // standard input is written by write_input(); else it is empty
   };
 
   // Throws UserError if the program cannot be started.
