@@ -35,7 +35,7 @@ TEST(PlanLab, WithoutAnExperimentThereIsOneConfiguration) {
 TEST(PlanLab, QuickIsOverriddenByTheCommandLineOnly) {
   const auto quick = planned({{}, "strategy_sync", true, {}});
   EXPECT_EQ(quick.repeat, 2u);
-  EXPECT_EQ(quick.cases[0].resolved.plan.max_steps, 3u);  // 8 in the file
+  EXPECT_EQ(quick.cases[0].resolved.plan.max_steps, 4u);  // 8 in the file
   EXPECT_EQ(quick.cases[0].resolved.plan.epochs, 1u);
   const auto other = planned({{{"epochs", "4", ""}}, "strategy_sync", true, 7});
   EXPECT_EQ(other.repeat, 7u);

@@ -213,7 +213,8 @@ TEST_F(LauncherTest, AProcessThatLostAnotherIsNotTheCause) {
   // Trainer 0 is the first to end, because it has lost trainer 1.
   const auto action =
       "case $role:$line in trainer=0:*'\"do\":\"run\"'*) echo 'capstan: lost a peer' >&2; exit 3 ;; "
-      "trainer=1:*'\"do\":\"run\"'*) tail --pid=$(cat DIR/trainer=0.pid) -f /dev/null; echo 'capstan: cause' "
+      "trainer=1:*'\"do\":\"run\"'*) tail -s 0.02 --pid=$(cat DIR/trainer=0.pid) -f /dev/null; echo "
+      "'capstan: cause' "
       ">&2; "
       "exit 1 ;; esac";
   EXPECT_EQ(failure_of(scripts(action)), (std::pair<int, std::string>{kFailed, "trainer 1: cause"}));

@@ -40,7 +40,7 @@ constexpr const char* kDescription =
     "  {0} --model resnet18 --data cifar10  a network, a dataset\n"
     "  {0} --experiment list                what is prepared\n"
     "  {0} --experiment scaling --html scaling.html\n"
-    "  {0} --experiment all --quick         three steps of each\n\n"
+    "  {0} --experiment all --quick         four steps of each\n\n"
     "Options on the command line override those of an experiment. capstan report\n"
     "shows and compares results that --save or --json has written\n"
     "(docs/benchmarking.md).\n";
@@ -57,7 +57,7 @@ struct Flags {
 void add_flags(CommandLine& line, Flags& flags) {
   line.flag("experiment", &flags.experiment, "An experiment's name, the path of a .toml file, all, or list",
             {}, "NAME");
-  line.flag("quick", &flags.quick, "One epoch of at most three steps, and two runs, unless given otherwise");
+  line.flag("quick", &flags.quick, "One epoch of at most four steps, and two runs, unless given otherwise");
   line.flag("repeat", &flags.repeat,
             "Measured runs, after a warm-up (default: 5; fewer understate the noise)",
             config::WholeRange{1, 1000});

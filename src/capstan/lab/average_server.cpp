@@ -45,7 +45,8 @@ AverageServer::AverageServer(const Plan& plan, std::uint32_t index, const cluste
       while (!ending_ && server.failure().is_ok()) loop.run_once(TimePoint::max());
       if (!server.failure().is_ok()) {
         fmt::print(stderr, "{}\n", server.failure().message());
-        std::_Exit(kLost);
+        const bool by_rule = server.failure().code() == StatusCode::kUnavailable;
+        std::_Exit(by_rule ? kFailed : kLost);
       }
     } catch (...) {
       if (!loop_) return ready.set_exception(std::current_exception());

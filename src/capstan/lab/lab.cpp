@@ -21,7 +21,7 @@ constexpr const char* kWithoutExperiment = "bench ps";
 constexpr std::uint32_t kQuickRepeat = 2;
 
 std::vector<GivenOption> quick_options() {
-  return {{"epochs", "1", "--quick"}, {"max-steps", "3", "--quick"}};
+  return {{"epochs", "1", "--quick"}, {"max-steps", "4", "--quick"}};
 }
 
 // The name of a configuration that no experiment has.

@@ -22,7 +22,7 @@ inline constexpr const char* kAllExperiments = "all";
 struct LabRequest {
   std::vector<GivenOption> given;       // on the command line; overrides those of the experiment
   std::string experiment;               // empty: one configuration, of the given options; or kAllExperiments
-  bool quick = false;                   // one epoch of three steps, two runs, where the user gives no others
+  bool quick = false;                   // one epoch of four steps, two runs, where the user gives no others
   std::optional<std::uint32_t> repeat;  // measured runs; none: 5
 };
 

@@ -23,7 +23,7 @@ constexpr auto kStoppedTimeout = std::chrono::seconds(3);
 // For a process to end after it has closed its output, or at the end of its input.
 constexpr auto kEndTimeout = std::chrono::seconds(10);
 // For the process that failed first to be reported, if another one has noticed its loss before.
-constexpr auto kCauseTimeout = std::chrono::seconds(1);
+constexpr auto kCauseTimeout = std::chrono::seconds(2);
 constexpr std::size_t kLongestMessage = 500;
 
 struct Process {
