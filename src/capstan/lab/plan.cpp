@@ -50,7 +50,8 @@ std::vector<config::Setting> settings(Plan& plan) {
        .shows_default = false},
       {.name = "trainer",
        .value = &plan.trainer,
-       .help = "DdpTrainer; or a strategy of capstan train: sync, async, ssp:3, diloco:10, allreduce, single",
+       .help = "DdpTrainer, or LocalTrainer, which sends nothing; or a strategy of capstan train: sync, "
+               "async, ssp:3, diloco:10, allreduce, single",
        .group = kProcesses,
        .hint = "NAME"},
       {.name = "server",
