@@ -1,6 +1,11 @@
 #include "capstan/lab/dummy_model.h"
 
+#include <ATen/ops/_unique.h>
+#include <ATen/ops/allclose.h>
+#include <ATen/ops/equal.h>
+#include <ATen/ops/nll_loss.h>
 #include <ATen/ops/ones.h>
+#include <ATen/ops/randint.h>
 #include <ATen/ops/tensor.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -59,6 +64,34 @@ TEST(DummyModel, SparseDecidesAboutTheGradientOfTheEmbedding) {
     model->forward(bag(1, 2)).pow(2).sum().backward();
     EXPECT_EQ(model->named_parameters()["embedding.weight"].grad().is_sparse(), sparse);
   }
+}
+
+// Ids repeat within a bag and among bags; the reference is libtorch's dense gradient.
+TEST(DummyModel, SparseAndDenseGradientsAreEqual) {
+  torch::manual_seed(1);
+  const auto dense = make_dummy_model(values(50, 7, 1, false, 7));
+  const auto sparse = make_dummy_model(values(50, 7, 1, true, 7));
+  const at::NoGradGuard no_grad;
+  for (const auto& parameter : dense->named_parameters())
+    sparse->named_parameters()[parameter.key()].copy_(parameter.value());
+  const auto ids = at::randint(0, 20, {6, 30}, at::kLong).mul_(2);
+  const auto target = at::randint(0, 7, {6}, at::kLong);
+  {
+    const at::AutoGradMode grad(true);
+    for (const auto& model : {dense, sparse}) at::nll_loss(model->forward(ids), target).backward();
+  }
+  EXPECT_TRUE(at::equal(dense->forward(ids), sparse->forward(ids)));
+  const auto gradient = sparse->named_parameters()["embedding.weight"].grad();
+  // Every row that occurs, once, in order.
+  EXPECT_TRUE(at::equal(gradient._indices()[0], std::get<0>(at::_unique(ids))));
+  EXPECT_TRUE(
+      at::allclose(gradient.to_dense(), dense->named_parameters()["embedding.weight"].grad(), 1e-5, 1e-8));
+}
+
+TEST(DummyModel, IdsBeyondTheEmbeddingAreAnError) {
+  const auto model = make_dummy_model(values(10, 4, 1, true, 4));
+  EXPECT_ANY_THROW(model->forward(bag(1, 10)));
+  EXPECT_ANY_THROW(model->forward(bag(-1, 1)));
 }
 
 TEST(DummyModel, SizesThatDoNotFitAreOneLine) {

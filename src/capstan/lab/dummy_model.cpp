@@ -6,6 +6,8 @@
 #include <torch/nn/modules/embedding.h>
 #include <torch/nn/modules/linear.h>
 
+#include "capstan/lab/mean_rows.h"
+
 namespace capstan::lab {
 namespace {
 
@@ -18,7 +20,8 @@ struct Sizes {
 class DummyModel final : public Model {
  public:
   DummyModel(const Sizes& sizes, bool sparse)
-      : embedding_(register_module(
+      : sparse_(sparse),
+        embedding_(register_module(
             "embedding", torch::nn::EmbeddingBag(
                              torch::nn::EmbeddingBagOptions(sizes.rows, sizes.columns).sparse(sparse)))),
         dense_(register_module("dense", torch::nn::Sequential())) {
@@ -27,11 +30,14 @@ class DummyModel final : public Model {
   }
 
   at::Tensor forward(const at::Tensor& input) override {
-    const auto bags = embedding_(input);
+    const bool bags_of_ids = input.dim() == 2 && input.scalar_type() == at::kLong && input.numel() > 0;
+    const auto bags =
+        sparse_ && bags_of_ids ? mean_rows(embedding_->weight, input) : embedding_->forward(input);
     return at::softmax(dense_->is_empty() ? bags : dense_->forward(bags), 1);
   }
 
  private:
+  const bool sparse_;
   torch::nn::EmbeddingBag embedding_;
   torch::nn::Sequential dense_;
 };
