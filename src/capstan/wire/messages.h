@@ -12,7 +12,9 @@
 #include "capstan/base/update_rule.h"
 #include "capstan/layout.h"
 #include "capstan/status.h"
+#include "capstan/wire/averaging_messages.h"
 #include "capstan/wire/codec.h"
+#include "capstan/wire/row_messages.h"
 
 // Every message between processes. docs/wire_format.md describes the bytes and the order.
 namespace capstan::wire {
@@ -117,19 +119,6 @@ struct DataSegment {
   }
 };
 
-// One bucket of an averaging job. All trainers of a job have the same buckets.
-struct BucketShape {
-  std::uint64_t elements = 0;
-  std::uint64_t columns = 0;  // of a row, if rows are sent; 0: all elements are sent
-  bool is_sparse() const { return columns > 0; }
-  std::uint64_t rows() const { return is_sparse() ? elements / columns : 0; }
-  friend bool operator==(const BucketShape&, const BucketShape&) = default;
-  template <class V, class M>
-  static void fields(V&& v, M&& m) {
-    v(m.elements), v(m.columns);
-  }
-};
-
 struct Join {  // client → server
   Role role = Role::kWorker;
   std::optional<std::uint32_t> index;  // which worker or, at followers, observer; none: the leader chooses
@@ -228,30 +217,6 @@ struct Initialize {  // worker → server; payload: the server's range of the in
 };
 
 // ---- training ----
-
-// The rows of a push, for a server that has a part of a row tensor. Payload: base/row_payload.h.
-struct PushedRows {
-  std::uint64_t held = 0;             // number of the last answer of this server that the worker has taken
-  std::vector<std::uint32_t> counts;  // rows of each part of the phase that the server has
-  std::uint64_t pushed_bytes = 0;     // of the rows of this push, to all servers; for the status report
-  std::uint64_t pulled_bytes = 0;     // of the rows of all answers since the last push; for the status report
-  template <class V, class M>
-  static void fields(V&& v, M&& m) {
-    v(m.held), v(m.counts), v(m.pushed_bytes), v(m.pulled_bytes);
-  }
-};
-
-// The rows of an answer, from a server that has a part of a row tensor.
-struct AnsweredRows {
-  std::uint64_t number = 0;           // of this server's answers to the worker, from 1
-  bool whole = true;                  // the server's whole range, not only the rows that changed
-  std::vector<std::uint32_t> counts;  // otherwise: rows of each part that the server has
-  std::uint64_t bytes = 0;            // of these rows; for the status report
-  template <class V, class M>
-  static void fields(V&& v, M&& m) {
-    v(m.number), v(m.whole), v(m.counts), v(m.bytes);
-  }
-};
 
 struct Push {  // worker → server; payload: push_ranges() of its phase, unless memory is shared or it is empty
   WorkerId worker;
@@ -500,34 +465,6 @@ struct Progress {  // worker → leader: its progress between two pushes, for th
   template <class V, class M>
   static void fields(V&& v, M&& m) {
     v(m.steps), v(m.samples), v(m.loss);
-  }
-};
-
-// ---- averaging gradients ----
-
-// trainer → server. Payload, unless memory is shared: the server's part of the bucket; of rows, first their
-// numbers as 32-bit integers, then their values.
-struct Bucket {
-  WorkerId worker;
-  Incarnation incarnation;
-  std::uint64_t batch = 0;
-  std::uint32_t bucket = 0;
-  std::uint32_t first = 0;  // place of the first row of this part in the trainer's list of rows
-  std::uint32_t rows = 0;   // in this part
-  template <class V, class M>
-  static void fields(V&& v, M&& m) {
-    v(m.worker), v(m.incarnation), v(m.batch), v(m.bucket), v(m.first), v(m.rows);
-  }
-};
-
-// server → trainer: the average over all trainers of the server's part of the bucket; payload as of Bucket
-struct Average {
-  std::uint64_t batch = 0;
-  std::uint32_t bucket = 0;
-  std::uint32_t rows = 0;
-  template <class V, class M>
-  static void fields(V&& v, M&& m) {
-    v(m.batch), v(m.bucket), v(m.rows);
   }
 };
 
