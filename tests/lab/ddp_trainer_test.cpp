@@ -105,16 +105,9 @@ class Lab {
  private:
   Trained train(std::uint32_t rank, Task& task, std::shared_ptr<training::AllreduceGroup> group) {
     MetricsLogger metrics;
-    TrainerContext context;
-    context.rank = rank;
-    context.trainers = plan_.trainers;
-    context.epochs = plan_.epochs;
-    context.batch_size = plan_.batch_size;
-    context.learning_rate = plan_.lr;
-    context.hook = plan_.hook;
+    auto context = trainer_context(plan_, rank, metrics);
     for (const auto& server : servers_) context.servers.push_back(server->address());
     context.token = token_.text();
-    context.metrics = &metrics;
     context.group = std::move(group);
     const auto trainer = make_trainer(plan_, registry_, context);
     trainer->prepare(task);

@@ -10,6 +10,7 @@
 #include <torch/utils.h>
 
 #include "capstan/base/failure.h"
+#include "capstan/lab/assembly.h"
 #include "capstan/lab/builtin.h"
 #include "capstan/lab/dummy_data.h"
 #include "capstan/lab/dummy_model.h"
@@ -86,18 +87,6 @@ struct Ran {
   nlohmann::json updates;
 };
 
-TrainerContext make_context(const Plan& plan, std::uint32_t rank, MetricsLogger& metrics) {
-  TrainerContext context;
-  context.rank = rank;
-  context.trainers = plan.trainers;
-  context.epochs = plan.epochs;
-  context.batch_size = plan.batch_size;
-  context.learning_rate = plan.lr;
-  context.optimizer = plan.optimizer;
-  context.metrics = &metrics;
-  return context;
-}
-
 Trained train(const std::string& strategy, TrainerContext context, Task& task) {
   Trained trained;
   context.on_step = [&](std::uint64_t done, std::uint64_t total) {
@@ -143,7 +132,7 @@ Ran run_on_servers(Plan plan, bool sparse, std::uint32_t number = 0) {
   for (std::uint32_t rank = 0; rank < plan.trainers; ++rank) {
     threads.emplace_back([&, rank] {
       MetricsLogger metrics;
-      auto context = make_context(plan, rank, metrics);
+      auto context = trainer_context(plan, rank, metrics);
       context.servers = addresses;
       context.token = token.text();
       ran.trainers[rank] = train(plan.trainer, context, *tasks[rank]);
@@ -207,7 +196,7 @@ void expect_server_metrics(const std::vector<Series>& server, std::size_t update
   EXPECT_EQ(count(server, "parameter_server_straggler_metric", "param_index_straggler"), updates);
   EXPECT_EQ(count(server, "parameter_server_batch_metric", "param_index_batch"), updates);
   EXPECT_EQ(count(server, "method_metric", "average computation"), updates);
-  EXPECT_EQ(count(server, "queue_metric", "queue_depth", "operations"), updates);
+  EXPECT_EQ(count(server, "queue_metric", "queue_depth", "ops"), updates);
   EXPECT_EQ(count(server, "bytes_metric", "received", "bytes"), updates);
   EXPECT_GT(count(server, "bytes_metric", "sent", "bytes"), 0u);
 }
@@ -380,7 +369,7 @@ TEST(StrategyServer, FailsIfATrainerIsLost) {
   MetricsLogger metrics;
   StrategyServer server(plan, 0, 0, {}, token, metrics);
   {
-    auto context = make_context(plan, 0, metrics);
+    auto context = trainer_context(plan, 0, metrics);
     context.servers = {server.address()};
     context.token = token.text();
     const auto tasks = make_tasks(1, false);
@@ -408,7 +397,7 @@ TEST(Strategies, ByAllreduceEqualAPlainLoop) {
     const auto part = [&](std::shared_ptr<training::AllreduceGroup> group, std::uint32_t rank) {
       group->rendezvous();
       MetricsLogger metrics;
-      auto context = make_context(make_plan("allreduce"), rank, metrics);
+      auto context = trainer_context(make_plan("allreduce"), rank, metrics);
       context.group = std::move(group);
       ran.trainers[rank] = train("allreduce", context, *tasks[rank]);
     };
@@ -426,7 +415,7 @@ TEST(Strategies, ByAllreduceEqualAPlainLoop) {
 TEST(Strategies, OfASingleProcessEqualAPlainLoop) {
   constexpr std::int64_t kLarge = 8, kLargeSteps = 7;
   MetricsLogger metrics;
-  auto context = make_context(make_plan("single"), 0, metrics);
+  auto context = trainer_context(make_plan("single"), 0, metrics);
   context.trainers = 1;
   context.batch_size = kLarge;
   const auto tasks = make_tasks(1, true);
@@ -445,7 +434,7 @@ TEST(Strategies, OfASingleProcessEqualAPlainLoop) {
 
 TEST(Strategies, WithWrongContextsAreRefused) {
   MetricsLogger metrics;
-  auto context = make_context(make_plan("sync"), 0, metrics);
+  auto context = trainer_context(make_plan("sync"), 0, metrics);
   const auto problem = [&](const char* strategy) -> std::string {
     try {
       (void)make_strategy_trainer(strategy, context);

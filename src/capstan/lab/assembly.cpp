@@ -106,6 +106,21 @@ std::unique_ptr<Server> make_server(const Plan& plan, const Registry& registry) 
   unknown("server", plan.server);
 }
 
+TrainerContext trainer_context(const Plan& plan, std::uint32_t rank, MetricsLogger& metrics) {
+  TrainerContext context;
+  context.rank = rank;
+  context.trainers = plan.trainers;
+  context.seed = plan.seed;
+  context.epochs = plan.epochs;
+  context.batch_size = plan.batch_size;
+  context.learning_rate = plan.lr;
+  context.optimizer = plan.optimizer;
+  context.hook = plan.hook;
+  context.connect_timeout = plan.rpc_timeout;
+  context.metrics = &metrics;
+  return context;
+}
+
 bool uses_group(const Plan& plan) {
   if (is_strategy(plan.trainer)) return plan.trainer == "allreduce";
   if (plan.trainer == kLocalTrainer) return false;

@@ -17,6 +17,9 @@ std::unique_ptr<Trainer> make_trainer(const Plan& plan, const Registry& registry
 // Not for strategies.
 std::unique_ptr<Server> make_server(const Plan& plan, const Registry& registry);
 
+// What a trainer of the plan gets, without what connects it to others: servers, token, group, on_step.
+TrainerContext trainer_context(const Plan& plan, std::uint32_t rank, MetricsLogger& metrics);
+
 // The trainers need a group for allreduce.
 bool uses_group(const Plan& plan);
 

@@ -86,19 +86,9 @@ class TrainerProcess {
   }
 
   TrainerContext context(const Command& command) {
-    TrainerContext context;
-    context.rank = rank_;
-    context.trainers = plan_.trainers;
-    context.seed = plan_.seed;
-    context.epochs = plan_.epochs;
-    context.batch_size = plan_.batch_size;
-    context.learning_rate = plan_.lr;
-    context.optimizer = plan_.optimizer;
-    context.hook = plan_.hook;
+    auto context = trainer_context(plan_, rank_, metrics_);
     context.servers = command.servers;
     context.token = cluster::find_token({}).text();
-    context.connect_timeout = plan_.rpc_timeout;
-    context.metrics = &metrics_;
     context.group = group_;
     context.on_step = [this](std::uint64_t done, std::uint64_t total) { control_.report_step(done, total); };
     return context;
