@@ -43,7 +43,7 @@ inline void expect_statistics(const nlohmann::json& metric) {
   const auto value = [&](const char* key) { return metric.at(key).get<double>(); };
   const auto name = metric.at("name").get<std::string>();
   EXPECT_EQ(metric.at("unit"), name.starts_with("bytes_metric")   ? "bytes"
-                               : name.starts_with("queue_metric") ? "operations"
+                               : name.starts_with("queue_metric") ? "ops"
                                                                   : "ms")
       << name;
   EXPECT_GE(value("min"), 0) << name;

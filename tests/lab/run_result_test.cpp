@@ -49,7 +49,7 @@ TEST(RunResult, MetricsAreThoseOfEachRankAndOfAllTogether) {
   auto reports = two_trainers();
   ProcessReport server;
   server.series = {{"method_metric", "average computation", "ms", {4, 6}},
-                   {"queue_metric", "queue_depth", "operations", {2}}};
+                   {"queue_metric", "queue_depth", "ops", {2}}};
   reports.servers = {server};
   const auto run = run_result(reports);
   std::vector<std::string> ranks;
@@ -67,7 +67,7 @@ TEST(RunResult, MetricsAreThoseOfEachRankAndOfAllTogether) {
   EXPECT_DOUBLE_EQ(all.statistics.variance, 20.0 / 3);  // of 1, 3, 5, 7
   EXPECT_DOUBLE_EQ(all.statistics.p50, 4);
   EXPECT_DOUBLE_EQ(find(run, "trainer 1", "forward_metric,forward_pass")->statistics.min, 5);
-  EXPECT_EQ(find(run, "server 2", "queue_metric,queue_depth")->unit, "operations");
+  EXPECT_EQ(find(run, "server 2", "queue_metric,queue_depth")->unit, "ops");
 }
 
 TEST(RunResult, AStepIsDividedIntoItsParts) {

@@ -66,19 +66,19 @@ TEST(MetricsLogger, HasWholeMeasurementsAndValues) {
               logger.record_end("b_metric", {0, 0});
             }),
             "metric b_metric,known, key 0,0: ended twice");
-  logger.record_value("a_metric", "depth", "operations", 4);
-  logger.record_value("a_metric", "depth", "operations", 2);
+  logger.record_value("a_metric", "depth", "ops", 4);
+  logger.record_value("a_metric", "depth", "ops", 2);
   const auto series = logger.series();
   ASSERT_EQ(series.size(), 2u);
   EXPECT_EQ(series[0].name, "depth");
-  EXPECT_EQ(series[0].unit, "operations");
+  EXPECT_EQ(series[0].unit, "ops");
   EXPECT_THAT(series[0].values, ElementsAre(4, 2));
   EXPECT_THAT(series[1].values, ElementsAre(5));
   logger.clear();
   EXPECT_THAT(logger.series(), IsEmpty());
   logger.set_enabled(false);
   logger.record("b_metric", {0, 1}, "known", at(3), at(8));
-  logger.record_value("a_metric", "depth", "operations", 4);
+  logger.record_value("a_metric", "depth", "ops", 4);
   EXPECT_THAT(logger.series(), IsEmpty());
 }
 

@@ -86,9 +86,13 @@ TEST(LabText, HasATableForEveryRank) {
 TEST(LabText, ShowsTheTypeOfAMetricWhoseNameIsNotUnique) {
   auto c = lab_configuration(2, {200});
   c.runs[0].metrics = {{"trainer 0", "hook_c10d_metric,gloo_sparse_allreduce", "ms", four_values(1)},
-                       {"trainer 0", "hook_future_metric,gloo_sparse_allreduce", "bytes", four_values(1e6)}};
-  c.runs[0].metrics[1].statistics.count = 12'345'678;
-  const auto text = lab_metrics(lab_result({c}));
+                       {"trainer 0", "data_metric,data_wait", "ms", four_values(1)}};
+  auto other = lab_configuration(4, {200});  // the same name with another type
+  other.runs[0].metrics = {
+      {"trainer 0", "hook_future_metric,gloo_sparse_allreduce", "bytes", four_values(1e6)}};
+  other.runs[0].metrics[0].statistics.count = 12'345'678;
+  const auto text = lab_metrics(lab_result({c, other}));
+  EXPECT_THAT(text, HasSubstr("\ndata_wait                    ms      4  1.000  2.500"));
   EXPECT_THAT(text, HasSubstr("hook_c10d_metric,gloo_sparse_allreduce\n"
                               "                             ms      4  1.000  2.500"));
   EXPECT_THAT(text, HasSubstr("hook_future_metric,gloo_sparse_allreduce\n"

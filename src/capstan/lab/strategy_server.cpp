@@ -59,8 +59,7 @@ class Measurements final : public server::UpdateObserver {
                     record.answered);
     metrics_.record("method_metric", key, "average computation", record.applied - record.applying,
                     record.applied);
-    metrics_.record_value("queue_metric", "queue_depth", "operations",
-                          static_cast<double>(record.queue_depth));
+    metrics_.record_value("queue_metric", "queue_depth", "ops", static_cast<double>(record.queue_depth));
     metrics_.record_value("bytes_metric", "received", "bytes", static_cast<double>(record.bytes_in));
     if (record.bytes_out > 0)
       metrics_.record_value("bytes_metric", "sent", "bytes", static_cast<double>(record.bytes_out));

@@ -145,7 +145,7 @@ std::string tables_element(const LabFile& file, const std::string& letter, std::
          titled_table("Where a step's time goes" + suffix, step_table(file.result), measured);
 }
 
-std::string metrics_element(const LabConfiguration& c, const std::string& label) {
+std::string metrics_element(const LabConfiguration& c, const std::string& label, const MetricTitles& titles) {
   if (c.runs.empty()) return "";
   const auto index = median_run(c);
   const auto& run = c.runs[index];
@@ -155,7 +155,7 @@ std::string metrics_element(const LabConfiguration& c, const std::string& label)
     out +=
         fmt::format("<p>Run {} of {}, the one with the median throughput.</p>\n", index + 1, c.runs.size());
   for (const auto& rank : ranks_of(run))
-    out += fmt::format("<h3>{}</h3>\n{}", escaped(rank), table_element(metrics_table(run, rank)));
+    out += fmt::format("<h3>{}</h3>\n{}", escaped(rank), table_element(metrics_table(run, rank, titles)));
   return out + "</details>\n";
 }
 
@@ -205,8 +205,11 @@ std::string lab_page(std::span<const LabFile> files, const LabComparison& compar
     out += tables_element(files[i], several ? result_letter(i) : "", before);
     before += files[i].result.configurations.size();
   }
+  MetricTitles titles;
+  for (const auto& file : files) titles.add(file.result);
   for (std::size_t i = 0; i < files.size(); ++i)
-    for (const auto& c : files[i].result.configurations) out += metrics_element(c, chart_label(files, i, c));
+    for (const auto& c : files[i].result.configurations)
+      out += metrics_element(c, chart_label(files, i, c), titles);
   out += "<div class=\"facts\">\n" + list_element("Options", options_of(files));
   for (std::size_t i = 0; i < files.size(); ++i)
     out += list_element(several ? "Result " + result_letter(i) : "Hardware and software", facts_of(files[i]));

@@ -62,12 +62,10 @@ std::vector<std::string> step_cells(const LabConfiguration& c) {
   return out;
 }
 
-// Without its type, unless another metric of the rank has the same name.
-std::string metric_title(const std::vector<const LabMetric*>& all, const LabMetric& metric) {
-  const auto name_of = [](const LabMetric& m) { return m.name.substr(m.name.find(',') + 1); };
-  const auto same =
-      std::ranges::count_if(all, [&](const LabMetric* other) { return name_of(*other) == name_of(metric); });
-  return same == 1 ? name_of(metric) : metric.name;
+std::pair<std::string, std::string> type_and_name(const std::string& metric) {
+  const auto comma = metric.find(',');
+  if (comma == std::string::npos) return {"", metric};
+  return {metric.substr(0, comma), metric.substr(comma + 1)};
 }
 
 }  // namespace
@@ -92,18 +90,35 @@ std::vector<std::string> ranks_of(const LabRun& run) {
   return out;
 }
 
-Table metrics_table(const LabRun& run, const std::string& rank) {
+void MetricTitles::add(const LabResult& result) {
+  for (const auto& configuration : result.configurations) {
+    for (const auto& run : configuration.runs) {
+      for (const auto& metric : run.metrics) {
+        const auto [type, name] = type_and_name(metric.name);
+        types_[name].insert(type);
+      }
+    }
+  }
+}
+
+std::string MetricTitles::title(const std::string& metric) const {
+  const auto name = type_and_name(metric).second;
+  const auto types = types_.find(name);
+  return types != types_.end() && types->second.size() > 1 ? metric : name;
+}
+
+Table metrics_table(const LabRun& run, const std::string& rank, const MetricTitles& titles) {
   std::vector<const LabMetric*> all;
   for (const auto& metric : run.metrics)
     if (metric.rank == rank) all.push_back(&metric);
   std::ranges::stable_sort(all, {}, [](const LabMetric* m) { return m->name; });
-  Table out{{"name", "unit", "count", "min", "mean", "p50", "p95", "p99", "max", "stdev"}, {}};
+  Table out{{"name", "unit", "count", "min", "mean", "p50", "p95", "p99", "max", "variance", "stdev"}, {}};
   for (const auto* m : all) {
     const auto& s = m->statistics;
     auto& row = out.rows.emplace_back(
-        Table::Row{{metric_title(all, *m), m->unit, compact(static_cast<double>(s.count))}, ""});
+        Table::Row{{titles.title(m->name), m->unit, compact(static_cast<double>(s.count))}, ""});
     if (s.count < 100'000) row.cells.back() = fmt::format("{}", s.count);
-    for (const double v : {s.min, s.mean, s.p50, s.p95, s.p99, s.max, s.stdev})
+    for (const double v : {s.min, s.mean, s.p50, s.p95, s.p99, s.max, s.variance, s.stdev})
       row.cells.push_back(compact(v));
   }
   return out;

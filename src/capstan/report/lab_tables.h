@@ -1,5 +1,7 @@
 #pragma once
 
+#include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -14,8 +16,17 @@ namespace capstan::report {
 Table throughput_table(const LabResult& result);
 // Where the time of a mean step goes, in per cent; without configurations that failed.
 Table step_table(const LabResult& result);
-// The metrics of one rank, sorted by name. The first nine columns fit a terminal.
-Table metrics_table(const LabRun& run, const std::string& rank);
+// The names of metrics without their types, unless a name of a result has several types.
+class MetricTitles {
+ public:
+  void add(const LabResult& result);
+  std::string title(const std::string& metric) const;
+
+ private:
+  std::map<std::string, std::set<std::string>> types_;  // by name
+};
+// The metrics of one rank, sorted by type and name. The first nine columns fit a terminal.
+Table metrics_table(const LabRun& run, const std::string& rank, const MetricTitles& titles);
 // The configurations of one later result against the first.
 Table difference_table(const LabComparison& comparison, const std::string& path);
 // The later results that have something to compare, in their order.

@@ -57,13 +57,17 @@ std::string paragraph(const std::string& words) {
 std::string lab_summary(const LabResult& result) {
   constexpr std::size_t kThroughput[] = {36, 4, 9, 13, 6, 7};
   constexpr std::size_t kStep[] = {28, 6, 7, 8, 9, 9, 7};
-  return paragraph(fmt::format("{}, {}", result.experiment, result.when)) +
-         paragraph(machine_text(result.machine)) + paragraph(versions_text(result)) + "\n" +
-         text(throughput_table(result), kThroughput) + "\n" + text(step_table(result), kStep);
+  auto out = paragraph(fmt::format("{}, {}", result.experiment, result.when)) +
+             paragraph(machine_text(result.machine)) + paragraph(versions_text(result)) + "\n" +
+             text(throughput_table(result), kThroughput);
+  if (const auto steps = step_table(result); !steps.rows.empty()) out += "\n" + text(steps, kStep);
+  return out;
 }
 
 std::string lab_metrics(const LabResult& result) {
   constexpr std::size_t kMetrics[] = {24, 6, 6, 6, 6, 6, 6, 6, 6};
+  MetricTitles titles;
+  titles.add(result);
   std::string out;
   for (const auto& c : result.configurations) {
     if (c.runs.empty()) continue;
@@ -74,7 +78,8 @@ std::string lab_metrics(const LabResult& result) {
                                         : fmt::format("{}: run {} of {}, the one with the median throughput",
                                                       c.name, index + 1, c.runs.size()));
     for (const auto& rank : ranks_of(run))
-      out += fmt::format("\nmetrics for {}\n{}", cut(rank, 60), text(metrics_table(run, rank), kMetrics));
+      out += fmt::format("\nmetrics for {}\n{}", cut(rank, 60),
+                         text(metrics_table(run, rank, titles), kMetrics));
   }
   return out;
 }
