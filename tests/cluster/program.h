@@ -13,6 +13,7 @@
 #include <signal.h>
 
 #include "capstan/launch/child.h"
+
 #include "support/processes.h"
 
 // Runs the built programs as a user would.
@@ -41,6 +42,7 @@ class Folder {
     fs::remove_all(path_, ignored);
   }
   fs::path operator/(const std::string& name) const { return path_ / name; }
+  const fs::path& path() const { return path_; }
 
  private:
   fs::path path_;
@@ -50,14 +52,14 @@ inline std::string path_of(const std::string& name) {
   return std::string(CAPSTAN_BINARY_DIR) + "/bin/" + name;
 }
 
-// One run of capstan.
+// One run of capstan, or of another built program.
 class Program {
  public:
   Program(const Folder& folder, std::vector<std::string> arguments, std::vector<std::string> environment = {},
-          std::vector<std::string> prefix = {})
+          std::vector<std::string> prefix = {}, const std::string& name = "capstan")
       : errors_(folder / ("stderr-" + std::to_string(counter()++))),
-        child_(
-            {whole(std::move(prefix), std::move(arguments)), std::move(environment), errors_, true, false}) {}
+        child_({whole(std::move(prefix), name, std::move(arguments)), std::move(environment), errors_, true,
+                false}) {}
 
   launch::Child& child() { return child_; }
   // Everything to the end; a test that waits too long fails.
@@ -99,8 +101,9 @@ class Program {
     static int count = 0;
     return count;
   }
-  static std::vector<std::string> whole(std::vector<std::string> prefix, std::vector<std::string> arguments) {
-    prefix.push_back(path_of("capstan"));
+  static std::vector<std::string> whole(std::vector<std::string> prefix, const std::string& name,
+                                        std::vector<std::string> arguments) {
+    prefix.push_back(path_of(name));
     prefix.insert(prefix.end(), arguments.begin(), arguments.end());
     return prefix;
   }

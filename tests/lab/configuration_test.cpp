@@ -105,6 +105,9 @@ TEST_F(ConfigurationFiles, OlderNamesOfTheClassAreAccepted) {
 
 TEST_F(ConfigurationFiles, MistakesNameTheFileAndThePlace) {
   expect_bad(R"({"A": {"data_class": "B", "configurations": {"x": 1,}}})", "line 1, column 53");
+  expect_bad("{\"A\": 1, \n }", "; a comma before } is not valid");
+  expect_bad("[1, ]", "; a comma before ] is not valid");
+  expect_bad("{\"A\" }", "expected ':'");
   expect_bad("", "is not valid JSON");
   expect_bad("[1, 2]", "must be an object of entries");
   expect_bad(R"({"A": {"data_class": "B"}, "A": {"data_class": "C"}})", "the name A appears twice");

@@ -111,7 +111,7 @@ TEST_F(OwnModel, TheExampleOfLabPluginsRunsItsExperiment) {
   EXPECT_THAT(shown.output, ::testing::ContainsRegex("clip +ms +40 "));
 
   const auto sparse = run({"--trainer=DdpTrainer", "--server=MedianServer", "--quick"});
-  EXPECT_EQ(sparse.code, 1) << sparse.output;
+  EXPECT_EQ(sparse.code, 2) << sparse.output;
   EXPECT_THAT(sparse.output, HasSubstr("MedianServer takes dense gradients"));
 }
 

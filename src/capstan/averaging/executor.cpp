@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "capstan/kernels/denormals.h"
+#include "capstan/user_error.h"
 
 namespace capstan::averaging {
 
@@ -41,6 +42,8 @@ Executor::Outcome Executor::execute(const Operation& operation) {
     const auto begin = SteadyClock::now();
     rule_.average(slot);
     outcome.averaging = SteadyClock::now() - begin;
+  } catch (const UserError& error) {
+    outcome = {{}, error.what(), true};
   } catch (const std::exception& error) {
     outcome.error = *error.what() ? error.what() : "an exception without a message";
   } catch (...) {

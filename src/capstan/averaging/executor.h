@@ -30,8 +30,9 @@ class Executor {
     std::uint32_t arrival = 1;  // its number in the order of arrival
   };
   struct Outcome {
-    Duration averaging{};  // time of average()
-    std::string error;     // of the rule; empty on success
+    Duration averaging{};   // time of average()
+    std::string error;      // of the rule; empty on success
+    bool is_users = false;  // a UserError
   };
   using Done = std::function<void(const Outcome&)>;
 

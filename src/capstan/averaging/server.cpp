@@ -298,9 +298,11 @@ Status AveragingServer::take_bucket(WorkerId worker, const wire::Bucket& bucket,
 
 void AveragingServer::averaged(Entry& entry, const Executor::Outcome& outcome) {
   if (!failure_.is_ok()) return;
-  if (!outcome.error.empty())
-    return fail(Status::unavailable(fmt::format("averaging bucket {} of batch {} has failed: {}",
-                                                entry.slot.bucket(), entry.times.batch, outcome.error)));
+  if (!outcome.error.empty()) {
+    const auto code = outcome.is_users ? StatusCode::kRefused : StatusCode::kUnavailable;
+    return fail({code, fmt::format("averaging bucket {} of batch {} has failed: {}", entry.slot.bucket(),
+                                   entry.times.batch, outcome.error)});
+  }
   entry.progress.set_averaged();
   entry.packed.reset();
   for (std::uint32_t rank = 0; rank < options_.trainers; ++rank)

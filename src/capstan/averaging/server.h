@@ -35,7 +35,8 @@ class AveragingServer final : private server::MemberTable::Events {
 
   void accept(std::unique_ptr<transport::Connection> connection) { members_.accept(std::move(connection)); }
 
-  // Why the run has ended; ok while it has not.
+  // Why the run has ended; ok while it has not. kRefused: a UserError of the rule; kUnavailable: another
+  // error of the rule; otherwise a trainer is lost.
   const Status& failure() const { return failure_; }
   // All trainers have joined, and left again.
   bool is_finished() const;

@@ -82,6 +82,8 @@ int run_command(const Command& command, const Arguments& arguments, const std::s
                 fmt::format("{}: {}", error.path1().string(), error.code().message()));
   } catch (const std::exception& error) {
     return fail(program, arguments, kFailed, error.what());
+  } catch (...) {  // of a plug-in
+    return fail(program, arguments, kFailed, "an exception of an unknown type");
   }
 }
 

@@ -22,6 +22,17 @@ averaging::ServerOptions server_options(const Plan& plan, std::uint32_t index, c
   return options;
 }
 
+ExitCode exit_code(const Status& failure) {
+  switch (failure.code()) {
+    case StatusCode::kRefused:
+      return kWrongUsage;
+    case StatusCode::kUnavailable:
+      return kFailed;
+    default:
+      return kLost;
+  }
+}
+
 }  // namespace
 
 AverageServer::AverageServer(const Plan& plan, std::uint32_t index, const cluster::Token& token,
@@ -45,8 +56,7 @@ AverageServer::AverageServer(const Plan& plan, std::uint32_t index, const cluste
       while (!ending_ && server.failure().is_ok()) loop.run_once(TimePoint::max());
       if (!server.failure().is_ok()) {
         fmt::print(stderr, "{}\n", server.failure().message());
-        const bool by_rule = server.failure().code() == StatusCode::kUnavailable;
-        std::_Exit(by_rule ? kFailed : kLost);
+        std::_Exit(exit_code(server.failure()));
       }
     } catch (...) {
       if (!loop_) return ready.set_exception(std::current_exception());
@@ -81,7 +91,7 @@ void AverageServer::on_bucket(const averaging::BucketTimes& times) {
   metrics_.record("parameter_server_batch_metric", key, "param_index_batch", times.first, times.answered);
   metrics_.record("method_metric", key, "average computation", times.answered - times.averaging,
                   times.answered);
-  metrics_.record_value("queue_metric", "queue_depth", "operations", static_cast<double>(times.queue_depth));
+  metrics_.record_value("queue_metric", "queue_depth", "ops", static_cast<double>(times.queue_depth));
   metrics_.record_value("bytes_metric", "received", "bytes", static_cast<double>(times.bytes_in));
   metrics_.record_value("bytes_metric", "sent", "bytes", static_cast<double>(times.bytes_out));
 }

@@ -1,6 +1,7 @@
 #include "capstan/lab/configuration_file.h"
 
 #include <fstream>
+#include <iterator>
 #include <set>
 
 #include <fmt/format.h>
@@ -34,10 +35,19 @@ std::vector<std::string> class_keys(Kind kind) {
   throw UserError(fmt::format("{}: {}", place, what));
 }
 
+// ": a comma before } is not valid" if that is what the parser has stumbled over, at this byte (from 1).
+std::string comma_hint(const std::string& text, std::size_t byte) {
+  if (byte == 0 || byte > text.size() || (text[byte - 1] != '}' && text[byte - 1] != ']')) return "";
+  const auto before = text.find_last_not_of(" \t\r\n", byte >= 2 ? byte - 2 : 0);
+  if (before == std::string::npos || before + 1 >= byte || text[before] != ',') return "";
+  return fmt::format("; a comma before {} is not valid", text[byte - 1]);
+}
+
 // nlohmann::json keeps the last of two members with the same name.
 json parse(const std::string& path) {
   std::ifstream in(path);
   if (!in) fail(path, "no such file");
+  const std::string text(std::istreambuf_iterator<char>(in), {});
   std::vector<std::set<std::string>> open;  // the members of each object that is being read
   std::string repeated;
   const auto check = [&](int, json::parse_event_t event, json& value) {
@@ -50,12 +60,13 @@ json parse(const std::string& path) {
   };
   json content;
   try {
-    content = json::parse(in, check);
+    content = json::parse(text, check);
   } catch (const json::parse_error& error) {
     // "[json.exception.parse_error.101] parse error at line 3, column 5: …"
-    const std::string text = error.what();
-    const auto at = text.find("parse error at ");
-    fail(path, "is not valid JSON: " + (at == std::string::npos ? text : text.substr(at + 15)));
+    const std::string what = error.what();
+    const auto at = what.find("parse error at ");
+    fail(path, "is not valid JSON: " + (at == std::string::npos ? what : what.substr(at + 15)) +
+                   comma_hint(text, error.byte));
   }
   if (!repeated.empty()) fail(path, fmt::format("the name {} appears twice", repeated));
   if (!content.is_object()) fail(path, "must be an object of entries");

@@ -44,7 +44,7 @@ Sums sums_by_row(const at::Tensor& ids, const at::Tensor& bags) {
       sums.begins.push_back(sums.terms.size());
     }
     sums.terms.push_back({bags.data_ptr<float>() + bag * bags.size(1),
-                static_cast<float>(i - first) / static_cast<float>(each.size(1))});
+                          static_cast<float>(i - first) / static_cast<float>(each.size(1))});
   }
   sums.begins.push_back(sums.terms.size());
   return sums;

@@ -7,6 +7,7 @@
 #include <ATen/core/grad_mode.h>
 #include <fmt/format.h>
 
+#include "capstan/lab/plugin_call.h"
 #include "capstan/layout.h"
 #include "capstan/training/task_errors.h"
 #include "capstan/user_error.h"
@@ -51,12 +52,13 @@ void PluginTask::try_once() {
 }
 
 Batch PluginTask::batch(Split, const BatchRequest& request) {
-  auto [input, target] = data_->batch(request.samples);
+  auto [input, target] = call_plugin("the data", [&] { return data_->batch(request.samples); });
   return {std::move(input), std::move(target), {}, request.samples.size()};
 }
 
 at::Tensor PluginTask::loss(std::size_t, const Batch& batch) {
-  return criterion_(model_->forward(batch.input), batch.target);
+  const auto output = call_plugin("the model", [&] { return model_->forward(batch.input); });
+  return call_plugin("the criterion", [&] { return criterion_(output, batch.target); });
 }
 
 std::vector<MetricSum> PluginTask::evaluate(const Batch& batch) {

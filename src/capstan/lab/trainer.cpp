@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "capstan/lab/plugin_call.h"
 #include "capstan/training/step.h"
 #include "capstan/training/task_errors.h"
 #include "capstan/user_error.h"
@@ -67,11 +68,8 @@ at::Tensor Trainer::forward(Task& task, const Step& step, const Batch& batch) {
 
 void Trainer::backward(const Step& step, const at::Tensor& loss, const std::function<void()>& communicate) {
   record_start("backward_metric", step.key(), "backward");
-  try {
-    loss.backward();
-  } catch (...) {
-    training::rethrow_from_task("backward()");
-  }
+  // Also calls functions of derived trainers.
+  call_plugin("the backward pass", [&] { loss.backward(); });
   if (communicate) {
     record_start("communication_metric", step.key(), "gradient_wait");
     communicate();
