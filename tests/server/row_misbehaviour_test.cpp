@@ -48,6 +48,13 @@ wire::Push push_of(const Rows& counts) {
   return push;
 }
 
+// The first worker that is ready is asked for the initial weights.
+void begin(RawPeer& peer) {
+  peer.send(wire::Pull{});
+  ASSERT_TRUE(peer.next<wire::SendWeights>());
+  peer.send(wire::Initialize{}, initial_weights());
+}
+
 // One of two workers pushes something wrong; the other trains without it.
 class WrongRows : public ::testing::Test {
  protected:
@@ -55,10 +62,8 @@ class WrongRows : public ::testing::Test {
     LoopbackCluster cluster(false, job(2, 1, "sync"));
     RawPeer peer(cluster.network(), "0");
     ASSERT_TRUE(peer.join(cluster.token(), worker_join(1)));
+    begin(peer);
     auto honest = std::async(std::launch::async, [&] { return run_worker(cluster, 0, 4); });
-    peer.send(wire::Pull{});
-    // Either worker may be asked for the initial weights, which are the same.
-    peer.send(wire::Initialize{}, initial_weights());
     ASSERT_TRUE(peer.next<wire::Weights>());
     peer.send(push, floats);
     EXPECT_EQ(peer.wait_closed(), reason);
@@ -106,12 +111,11 @@ TEST(WrongRowsOnOneHost, AreRefusedToo) {
   LoopbackCluster cluster(true, job(2, 1, "sync"));
   RawPeer peer(cluster.network(), "0");
   ASSERT_TRUE(peer.join(cluster.token(), worker_join(1)));
-  auto honest = std::async(std::launch::async, [&] { return run_worker(cluster, 0, 4); });
   const auto arena =
       transport::Segment::create(four_tensors().size() * sizeof(float), transport::Segment::PeerMay::kRead);
   peer.send(wire::Share{wire::Arena::kGradients}, arena);
-  peer.send(wire::Pull{});
-  peer.send(wire::Initialize{}, initial_weights());
+  begin(peer);
+  auto honest = std::async(std::launch::async, [&] { return run_worker(cluster, 0, 4); });
   ASSERT_TRUE(peer.next<wire::Weights>());
   auto numbers = payload({300}, {}, 0);
   numbers.erase(numbers.begin(), numbers.begin() + kDense);
@@ -128,8 +132,7 @@ TEST(WrongRowsOfADenseModel, AreRefused) {
   auto join = worker_join(0);
   for (auto& tensor : join.layout) tensor.sparse = false;
   ASSERT_TRUE(peer.join(cluster.token(), join));
-  peer.send(wire::Pull{});
-  peer.send(wire::Initialize{}, initial_weights());
+  begin(peer);
   ASSERT_TRUE(peer.next<wire::Weights>());
   auto push = push_of({1, 1});
   push.worker = {0};
