@@ -3,9 +3,11 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 
 #include "averaging/play.h"
 #include "server/raw_peer.h"
+#include "support/memory_limit.h"
 
 namespace capstan {
 namespace {
@@ -140,6 +142,28 @@ TEST(AveragingMisbehaviour, OfPeersThatHaveNotJoinedDisturbsNothing) {
   ASSERT_TRUE(honest->wait(0));
   EXPECT_EQ(honest->average(0).values[3], 5);
 }
+
+// Sanitizers end the process when an allocation fails.
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+TEST(AveragingMemory, APayloadThatDoesNotFitIsRefused) {
+  constexpr std::size_t kBytes = std::size_t{1} << 35;
+  void* const reserved =
+      ::mmap(nullptr, kBytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  ASSERT_NE(reserved, MAP_FAILED);
+  {
+    AveragingCluster cluster(false, averaging_job(2), testing::on_arrival());
+    RawPeer peer(cluster.network(), "0");
+    auto join = raw_join(1);
+    join.buckets = {{kBytes / sizeof(float), 0}};
+    ASSERT_TRUE(peer.join(cluster.token(), join));
+    const auto before = testing::limit_memory();
+    peer.send_from(bucket_of(0), {static_cast<const std::byte*>(reserved), kBytes});
+    EXPECT_EQ(peer.wait_closed(), "not enough memory for a bucket of 34359738368 bytes");
+    ::setrlimit(RLIMIT_AS, &before);
+  }
+  ::munmap(reserved, kBytes);
+}
+#endif
 
 }  // namespace
 }  // namespace capstan

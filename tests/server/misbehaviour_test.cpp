@@ -1,14 +1,12 @@
 // A worker that violates the protocol is lost; nothing else is affected.
 
-#include <fstream>
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
 #include "server/raw_worker.h"
+#include "support/memory_limit.h"
 
 namespace capstan {
 namespace {
@@ -17,18 +15,6 @@ using server::Server;
 using testing::LoopbackCluster;
 using testing::RawPeer;
 using namespace testing::play;
-
-// Allows this process another gigabyte of address space; returns the earlier limit.
-rlimit limit_memory() {
-  std::uint64_t pages = 0;
-  std::ifstream("/proc/self/statm") >> pages;
-  rlimit before{};
-  ::getrlimit(RLIMIT_AS, &before);
-  auto limited = before;
-  limited.rlim_cur = pages * static_cast<std::uint64_t>(::getpagesize()) + (std::uint64_t{1} << 30);
-  ::setrlimit(RLIMIT_AS, &limited);
-  return before;
-}
 
 // One of two workers misbehaves; the other finishes alone.
 class Misbehaviour : public ::testing::Test {
@@ -152,7 +138,7 @@ TEST(Memory, APayloadThatDoesNotFitIsRefused) {
     auto join = worker_join(1);
     join.buffers = wire::to_wire(FlatLayout({{"mean", {kBytes / sizeof(float)}}}));
     ASSERT_TRUE(peer.join(cluster.token(), join));
-    const auto before = limit_memory();
+    const auto before = testing::limit_memory();
     peer.send_from(wire::Buffers{}, {static_cast<const std::byte*>(reserved), kBytes});
     EXPECT_EQ(peer.wait_closed(), "not enough memory for Buffers with 34359738368 bytes");
     ::setrlimit(RLIMIT_AS, &before);

@@ -28,7 +28,8 @@ AverageArena::AverageArena(const std::vector<Shape>& shapes, std::uint32_t serve
   base_ = static_cast<float*>(base);
   for (std::size_t b = 0; b < shapes.size(); ++b) {
     auto& parts = parts_.emplace_back();
-    for (std::uint32_t s = 0; s < servers; ++s) parts.push_back({part_of(shapes[b], servers, s), {}, {}, {}});
+    for (std::uint32_t s = 0; s < servers; ++s)
+      parts.push_back({part_of(shapes[b], servers, s), {}, {}, {}, {}});
     if (!shapes[b].is_sparse())
       averages_[b].values = layout_.values({base_, layout_.bytes() / sizeof(float)}, b);
   }
@@ -79,13 +80,15 @@ Status AverageArena::set_part(std::size_t bucket, std::uint32_t server, std::siz
   if (!shape.is_sparse()) return Status::ok();
   auto& part = parts_[bucket][server];
   const auto elements = rows * shape.columns;
-  if (!part.shared.values.empty()) {
-    part.rows = {part.shared.rows.first(rows), part.shared.values.first(elements)};
-  } else {
-    const auto* numbers = reinterpret_cast<const std::uint32_t*>(part.received.data());
-    part.rows = {{numbers, rows}, {part.received.data() + rows, elements}};
-  }
-  if (!are_rows_of(part.rows.rows, part.range))
+  const bool is_shared = !part.shared.values.empty();
+  part.numbers.resize(rows);
+  if (rows > 0)
+    std::memcpy(part.numbers.data(),
+                is_shared ? static_cast<const void*>(part.shared.rows.data()) : part.received.data(),
+                rows * sizeof(part.numbers[0]));
+  part.rows = {part.numbers, is_shared ? part.shared.values.first(elements)
+                                       : std::span<const float>(part.received.data() + rows, elements)};
+  if (!are_rows_of(part.numbers, part.range))
     return Status::malformed(fmt::format("server {} sent impossible rows of bucket {}", server, bucket));
   return Status::ok();
 }

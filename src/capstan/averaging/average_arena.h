@@ -9,8 +9,9 @@
 namespace capstan::averaging {
 
 // The averages of a trainer's buckets. Those of a dense bucket are one array at a fixed address: the servers'
-// parts are mapped side by side, or received there. Those of rows are read in a single server's memory; from
-// several servers, they are copied to one list. Owned by a client, which serializes the calls for a bucket.
+// parts are mapped side by side, or received there. The values of rows are read in a single server's memory;
+// from several servers, they are copied to one list. Owned by a client, which serializes the calls for a
+// bucket.
 class AverageArena {
  public:
   AverageArena(const std::vector<Shape>& shapes, std::uint32_t servers);
@@ -36,9 +37,10 @@ class AverageArena {
  private:
   struct Part {
     Range range;
-    Gradient shared;              // all of its memory, if the server is on this host
-    std::vector<float> received;  // rows from other hosts
-    Gradient rows;                // of the newest average
+    Gradient shared;                     // all of its memory, if the server is on this host
+    std::vector<float> received;         // rows from other hosts
+    std::vector<std::uint32_t> numbers;  // copied: a server may change its own memory at any time
+    Gradient rows;                       // of the newest average
   };
   struct List {
     std::vector<std::uint32_t> rows;

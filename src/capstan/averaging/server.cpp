@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <new>
 
 #include <fmt/format.h>
 #include <spdlog/logger.h>
@@ -245,7 +246,12 @@ transport::Placement AveragingServer::on_payload(server::Peer& peer, const wire:
     return Placement::refuse();
   }
   if (*kind != BucketProgress::Kind::kNew) return Placement::discard();
-  return Placement::receive(trainers_[worker.value].memory->destination(*bucket));
+  try {
+    return Placement::receive(trainers_[worker.value].memory->destination(*bucket));
+  } catch (const std::bad_alloc&) {
+    refuse(peer, Status::refused(fmt::format("not enough memory for a bucket of {} bytes", bytes)));
+    return Placement::refuse();
+  }
 }
 
 void AveragingServer::on_message(server::Peer& peer, cluster::Arrival arrival) {

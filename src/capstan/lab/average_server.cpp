@@ -58,9 +58,10 @@ AverageServer::AverageServer(const Plan& plan, std::uint32_t index, const cluste
         fmt::print(stderr, "{}\n", server.failure().message());
         std::_Exit(exit_code(server.failure()));
       }
-    } catch (...) {
+    } catch (const std::exception& error) {
       if (!loop_) return ready.set_exception(std::current_exception());
-      throw;
+      fmt::print(stderr, "{}\n", error.what());
+      std::_Exit(kFailed);
     }
   });
   try {

@@ -27,7 +27,6 @@ class AverageServer final : private averaging::Observer {
 
  private:
   void on_bucket(const averaging::BucketTimes& times) override;
-  void serve(const averaging::ServerOptions& options, std::unique_ptr<Server> rule);
 
   MetricsLogger& metrics_;
   std::string address_;
