@@ -72,6 +72,20 @@ TEST(Flights, HiddenIsThePartBeforeTheEndOfTheBackwardPass) {
   EXPECT_DOUBLE_EQ(*flights.hidden(), 25.0 / 50);
 }
 
+TEST(Flights, AWaitInTheBackwardPassHidesNothing) {
+  const auto at = [](int ms) { return TimePoint() + std::chrono::milliseconds(ms); };
+  Flights flights(2);
+  for (int step = 0; step < 2; ++step) {
+    flights.sent(0, at(10));
+    flights.sent(1, at(20));
+    flights.blocked(at(20), at(50));
+    flights.arrived(1, at(50));
+    flights.arrived(0, at(70));  // under way: 10 to 70
+    flights.end_step(at(60));    // 10 to 20 and 50 to 60 are hidden
+    EXPECT_DOUBLE_EQ(*flights.hidden(), 20.0 / 60);
+  }
+}
+
 TEST(DealtBatches, AreTheSameNumberForEachTrainer) {
   EXPECT_EQ(deal_batches(1024, 32, 2).steps, 16u);
   EXPECT_EQ(deal_batches(1024, 32, 2).left_over, 0u);

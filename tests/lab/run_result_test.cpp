@@ -64,7 +64,7 @@ TEST(RunResult, MetricsAreThoseOfEachRankAndOfAllTogether) {
   EXPECT_EQ(all.unit, "ms");
   EXPECT_EQ(all.statistics.count, 4u);
   EXPECT_DOUBLE_EQ(all.statistics.mean, 4);
-  EXPECT_DOUBLE_EQ(all.statistics.variance, 20.0 / 3);  // of 1, 3, 5, 7
+  EXPECT_DOUBLE_EQ(all.statistics.variance.value(), 20.0 / 3);  // of 1, 3, 5, 7
   EXPECT_DOUBLE_EQ(all.statistics.p50, 4);
   EXPECT_DOUBLE_EQ(find(run, "trainer 1", "forward_metric,forward_pass")->statistics.min, 5);
   EXPECT_EQ(find(run, "server 2", "queue_metric,queue_depth")->unit, "ops");
@@ -78,11 +78,36 @@ TEST(RunResult, AStepIsDividedIntoItsParts) {
   reports.trainers[1].series.push_back({"communication_metric", "gradient_wait", "ms", {6, 8}});
   reports.trainers[0].series.push_back({"data_metric", "data_wait", "ms", {1, 2}});
   const auto step = run_result(reports).step;
-  EXPECT_DOUBLE_EQ(step.data, 1.5);
+  EXPECT_DOUBLE_EQ(step.data, 0.75);  // of four steps
   EXPECT_DOUBLE_EQ(step.forward, 4);
   EXPECT_DOUBLE_EQ(step.communication, 5);
   EXPECT_DOUBLE_EQ(step.backward, 20);  // 25 with the wait
   EXPECT_DOUBLE_EQ(step.optimizer, 0);
+}
+
+// With local steps, two of the four steps communicate and make the optimizer's step.
+TEST(RunResult, APartThatFewStepsHaveIsDividedAmongAll) {
+  auto reports = two_trainers();
+  for (auto& trainer : reports.trainers)
+    trainer.series = {{"backward_metric", "backward", "ms", {10, 30}},
+                      {"communication_metric", "gradient_wait", "ms", {20}},
+                      {"optimizer_metric", "optimizer_step", "ms", {6}}};
+  const auto step = run_result(reports).step;
+  EXPECT_DOUBLE_EQ(step.communication, 10);
+  EXPECT_DOUBLE_EQ(step.backward, 10);
+  EXPECT_DOUBLE_EQ(step.optimizer, 3);
+}
+
+// As with hybrid_hook.
+TEST(RunResult, AWaitInTheBackwardPassIsCommunication) {
+  auto reports = two_trainers();
+  for (auto& trainer : reports.trainers)
+    trainer.series = {{"backward_metric", "backward", "ms", {10, 30}},
+                      {"communication_metric", "gradient_wait", "ms", {2, 4}},
+                      {"hook_c10d_metric", "gloo_sparse_allreduce", "ms", {6, 8}}};
+  const auto step = run_result(reports).step;
+  EXPECT_DOUBLE_EQ(step.communication, 10);
+  EXPECT_DOUBLE_EQ(step.backward, 10);
 }
 
 TEST(RunResult, StragglersAreThoseOfAllServers) {

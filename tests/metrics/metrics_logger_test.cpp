@@ -82,6 +82,14 @@ TEST(MetricsLogger, HasWholeMeasurementsAndValues) {
   EXPECT_THAT(logger.series(), IsEmpty());
 }
 
+TEST(MetricsLogger, AValueIsANumberOfAtLeastZero) {
+  MetricsLogger logger(now);
+  for (const double value : {-1.0, std::nan(""), static_cast<double>(INFINITY)})
+    EXPECT_THAT(error_of([&] { logger.record_value("a_metric", "depth", "ops", value); }),
+                ::testing::MatchesRegex("metric a_metric,depth: .* is not a number of at least 0"));
+  EXPECT_THAT(logger.series(), IsEmpty());
+}
+
 TEST(MetricsLogger, MeasurementsOverlap) {
   MetricsLogger logger(now);
   ticks = 1;

@@ -101,6 +101,8 @@ TEST(LabComparison, NotesOtherOptions) {
   auto later = lab_configuration(2, {2, 2});
   later.options[0].second = std::int64_t{64};
   later.options.emplace_back("new", true);
+  later.options.emplace_back("save", "elsewhere");  // does not say what was measured
+  later.options.emplace_back("model_config_path", "a copy");
   const auto comparison = compare(two(lab_configuration(2, {1, 1}), later), false);
   EXPECT_EQ(comparison.differences.size(), 1u);
   EXPECT_THAT(comparison.notes, ElementsAre("ddp_cpu_rpc [trainers=2]: other options in b: batch_size 64 "

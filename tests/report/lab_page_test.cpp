@@ -52,6 +52,13 @@ TEST(LabCharts, HaveThroughputWithIntervalsAndTheStep) {
   EXPECT_NE(bars[0]["colour"], bars[1]["colour"]);
 }
 
+TEST(LabCharts, ThroughputsThatAreFarApartAreShownByTheirLogarithm) {
+  const auto logarithmic = [](const std::vector<LabFile>& files) { return charts_of(files)["logarithmic"]; };
+  EXPECT_EQ(logarithmic(one({lab_configuration(1, {100}), lab_configuration(2, {2000})})), false);
+  EXPECT_EQ(logarithmic(one({lab_configuration(1, {100}), lab_configuration(2, {2001})})), true);
+  EXPECT_EQ(logarithmic(one({failed(1)})), false);
+}
+
 // The values are 0.5, 1, 1.5 and 2 ms; a bin includes its lower limit.
 TEST(LabCharts, CountStragglersInBins) {
   const auto straggler = charts_of(one({lab_configuration(2, {100, 100})}))["straggler"];
@@ -102,6 +109,21 @@ TEST(LabCharts, HaveScalingWithTheIdealLine) {
   EXPECT_EQ(charts_of(one({lab_configuration(2, {100})}))["scaling"], nullptr);
   all[0].axis = all[1].axis = all[2].axis = all[3].axis = {{"server", "a"}};
   EXPECT_EQ(charts_of(one(all))["scaling"], nullptr);
+}
+
+// As in the result of all experiments.
+TEST(LabCharts, ExperimentsHaveCurvesOfTheirOwn) {
+  auto result = lab_result({lab_configuration(1, {100}), lab_configuration(2, {200})});
+  result.experiment = "all";
+  for (const std::int64_t trainers : {1, 2}) {
+    auto& other = result.configurations.emplace_back(lab_configuration(trainers, {50}));
+    other.name = "other [trainers=" + std::to_string(trainers) + "]";
+  }
+  const auto curves = charts_of({{"lab.json", result}})["scaling"]["curves"];
+  ASSERT_EQ(curves.size(), 2u);
+  EXPECT_EQ(curves[0]["label"], "ddp_cpu_rpc");
+  EXPECT_EQ(curves[1]["label"], "other");
+  for (const auto& curve : curves) EXPECT_EQ(curve["points"].size(), 2u);
 }
 
 TEST(LabCharts, NameTheResultOfAConfigurationIfThereAreSeveral) {
@@ -186,7 +208,7 @@ TEST(LabPage, IsDrawnByABrowser) {
     const Expected expected[] = {{"throughput", 1, "trainers=1 · A; 100 samples/s"},
                                  {"step", 5, "trainers=1 · A; data: 1 ms, 10.0 %"},
                                  {"straggler", 5, "0.5–0.7 ms; trainers=1 · A: 25.0 %"},
-                                 {"scaling", 3, "1 trainers; ddp_cpu_rpc · A: 100 samples/s"}};
+                                 {"scaling", 5, "1 trainers; ddp_cpu_rpc · A: 100 samples/s"}};
     for (std::size_t i = 0; i < charts.size(); ++i) {
       EXPECT_EQ(charts[i]["id"], expected[i].id);
       EXPECT_EQ(charts[i]["sets"], expected[i].sets) << expected[i].id;
@@ -196,6 +218,16 @@ TEST(LabPage, IsDrawnByABrowser) {
       EXPECT_LT(charts[i]["width"], width) << expected[i].id;
     }
   }
+}
+
+TEST(LabPage, ThroughputsThatAreFarApartAreDrawnByABrowser) {
+  if (!capstan::testing::has_browser()) GTEST_SKIP() << "chromium is not installed";
+  const auto html = lab_page(one({lab_configuration(1, {10}), lab_configuration(2, {90'000, 95'000})}), {});
+  const auto found = capstan::testing::shown_in_browser(html, 400);
+  ASSERT_TRUE(found);
+  EXPECT_EQ((*found)["problems"], nlohmann::json::array());
+  EXPECT_EQ((*found)["charts"][0]["tooltip"], "trainers=1; 10 samples/s");
+  EXPECT_GT((*found)["charts"][0]["painted"], 1000);
 }
 
 // Nothing was measured.

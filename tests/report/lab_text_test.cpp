@@ -31,12 +31,11 @@ TEST(LabText, SummarisesEveryConfiguration) {
             "Xeon, 2 cores, 25.3 GB\n"
             "capstan 0.1.0, libtorch 1.13.0, protocol 7\n"
             "\n"
-            "configuration                        runs samples/s 95 % interval hidden  pushed\n"
-            "trainers=1                              1     100.5             —   25 % 37.8 MB\n"
-            "trainers=2                              2     200.0   190.0–210.0   25 % 37.8 MB\n"
-            "trainers=4                           failed: trainer 3 was killed by signal 9\n"
-            "                                     and its last line was: out of memory in\n"
-            "                                     bucket 2\n"
+            "configuration                runs samples/s 95 % interval hidden  pushed    loss\n"
+            "trainers=1                      1     100.5             —   25 % 37.8 MB   6.938\n"
+            "trainers=2                      2     200.0   190.0–210.0   25 % 37.8 MB   6.938\n"
+            "trainers=4                   failed: trainer 3 was killed by signal 9 and its\n"
+            "                             last line was: out of memory in bucket 2\n"
             "\n"
             "a step's time, %               data forward backward communic. optimizer step ms\n"
             "trainers=1                     10.0    20.0     40.0      20.0      10.0   10.00\n"
@@ -47,10 +46,11 @@ TEST(LabText, SummarisesEveryConfiguration) {
 TEST(LabText, ShowsWhatWasNotMeasured) {
   auto c = lab_configuration(1, {100});
   c.runs[0].hidden_communication.reset();
+  c.runs[0].loss.reset();
   c.runs[0].step = {};
   const auto text = lab_summary(lab_result({c}));
   EXPECT_THAT(text,
-              HasSubstr("trainers=1                              1     100.0             —      — 37.8 MB"));
+              HasSubstr("trainers=1                      1     100.0             —      — 37.8 MB     NaN"));
   EXPECT_THAT(text,
               HasSubstr("trainers=1                        —       —        —         —         —       0"));
 }
@@ -106,7 +106,7 @@ TEST(LabText, ALongNameHasALineOfItsOwn) {
   const std::vector<LabFile> files = {{"a", lab_result({c})}, {"b", lab_result({c})}};
   const auto text = lab_summary(files[0].result) + lab_differences(compare(files, false), "a");
   const std::string name = "trainers=2 server=AverageBatchParameterServer\n";
-  EXPECT_THAT(text, HasSubstr(name + "                                        2     200.0"));
+  EXPECT_THAT(text, HasSubstr(name + "                                2     200.0"));
   EXPECT_THAT(text, HasSubstr(name + "                               10.0    20.0"));
   EXPECT_THAT(text,
               HasSubstr(name + "                              200.0   200.0  1.000   1.000–1.000 within"));
@@ -136,19 +136,26 @@ TEST(LabText, ShowsDifferencesWithTheirNoise) {
 TEST(LabCsv, HasARowForEveryMetricOfEveryRun) {
   auto c = lab_configuration(2, {256, 512});
   c.name = "a \"b\", c";
-  for (auto& run : c.runs) run.metrics.resize(2);
-  c.runs[1].metrics.resize(1);
+  for (auto& run : c.runs) run.metrics.resize(1);
+  c.runs[1].loss.reset();
+  c.runs[1].metrics[0].statistics.variance.reset();
+  c.runs[1].metrics[0].statistics.stdev.reset();
   const std::vector<LabFile> files = {{"x/lab.json", lab_result({c})}};
   EXPECT_EQ(
       lab_csv(files),
       "result,experiment,configuration,run,seconds,steps,samples_per_second,rank,name,unit,count,min,max,"
-      "mean,variance,stdev,p50,p95,p99\n"
+      "mean,variance,stdev,p50,p95,p99,samples,loss,hidden_communication,bytes_pushed,bytes_pulled,data_ms,"
+      "forward_ms,backward_ms,communication_ms,optimizer_ms\n"
+      "x/lab.json,ddp_cpu_rpc,\"a \"\"b\"\", "
+      "c\",1,4,32,256,run,,,,,,,,,,,,1024,6.9375,0.25,37800000,37800000,1,"
+      "2,4,2,1\n"
       "x/lab.json,ddp_cpu_rpc,\"a \"\"b\"\", c\",1,4,32,256,trainer 0,\"forward_metric,forward_pass\",ms,"
-      "4,2,8,5,6.666666666666667,2.581988897471611,5,7.7,7.94\n"
-      "x/lab.json,ddp_cpu_rpc,\"a \"\"b\"\", c\",1,4,32,256,trainer 0,\"backward_metric,backward\",ms,"
-      "4,4,16,10,26.666666666666668,5.163977794943222,10,15.4,15.88\n"
+      "4,2,8,5,6.666666666666667,2.581988897471611,5,7.7,7.94,,,,,,,,,,\n"
+      "x/lab.json,ddp_cpu_rpc,\"a \"\"b\"\", "
+      "c\",2,2,32,512,run,,,,,,,,,,,,1024,,0.25,37800000,37800000,1,2,4,2,"
+      "1\n"
       "x/lab.json,ddp_cpu_rpc,\"a \"\"b\"\", c\",2,2,32,512,trainer 0,\"forward_metric,forward_pass\",ms,"
-      "4,2,8,5,6.666666666666667,2.581988897471611,5,7.7,7.94\n");
+      "4,2,8,5,,,5,7.7,7.94,,,,,,,,,,\n");
 }
 
 }  // namespace

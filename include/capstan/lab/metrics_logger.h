@@ -48,7 +48,7 @@ class MetricsLogger {
   // A whole measurement whose times are known.
   void record(std::string_view type, MetricKey key, std::string_view name, Clock::time_point start,
               Clock::time_point end);
-  // A value that is no time. A name of a type always has the same unit.
+  // A value that is no time: a number of at least 0. A name of a type always has the same unit.
   void record_value(std::string_view type, std::string_view name, std::string_view unit, double value);
 
   // Times in milliseconds, and values, sorted by type and name; in a series, in the order of starts. Throws

@@ -125,11 +125,14 @@ class DdpTrainerBase::Exchange {
   void by_allreduce_now(const Bucket& bucket) {
     auto& state = begin_flight(bucket, Way::kAllreduce);
     const MetricKey key{bucket.batch, bucket.index};
+    const auto begin = SteadyClock::now();
     context_.metrics->record_start("hook_c10d_metric", key, name_of(bucket));
     begin_sum(state, bucket, {});
     state.sum->wait();
     context_.metrics->record_end("hook_c10d_metric", key);
-    flights_.arrived(bucket.index, SteadyClock::now());
+    const auto end = SteadyClock::now();
+    flights_.blocked(begin, end);
+    flights_.arrived(bucket.index, end);
   }
 
  private:

@@ -1,6 +1,7 @@
 #include "capstan/lab/flights.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace capstan::lab {
 
@@ -12,6 +13,11 @@ void Flights::sent(std::size_t bucket, TimePoint at) {
 void Flights::arrived(std::size_t bucket, TimePoint at) {
   const std::lock_guard lock(mutex_);
   flights_[bucket].arrived = at;
+}
+
+void Flights::blocked(TimePoint begin, TimePoint end) {
+  const std::lock_guard lock(mutex_);
+  blocked_ += end - begin;
 }
 
 void Flights::end_step(TimePoint computed) {
@@ -26,6 +32,7 @@ void Flights::end_step(TimePoint computed) {
     if (computed > begin) hidden_ += std::min(computed, flight.arrived) - begin;
     counted = flight.arrived;
   }
+  hidden_ -= std::exchange(blocked_, {});
 }
 
 std::optional<double> Flights::hidden() const {

@@ -17,6 +17,8 @@ class Flights {
 
   void sent(std::size_t bucket, TimePoint at);
   void arrived(std::size_t bucket, TimePoint at);
+  // The backward pass was interrupted to wait for a bucket that is under way.
+  void blocked(TimePoint begin, TimePoint end);
   // All buckets have arrived; the backward pass computed until then.
   void end_step(TimePoint computed);
 
@@ -31,6 +33,7 @@ class Flights {
 
   mutable std::mutex mutex_;
   std::vector<Flight> flights_;  // by bucket
+  Duration blocked_{};           // in this step
   Duration under_way_{}, hidden_{};
 };
 

@@ -123,8 +123,9 @@ class Launcher {
   void end() {
     is_ending_ = true;
     for (auto& process : processes_) process.child.close_input();
-    const auto deadline = SteadyClock::now() + kEndTimeout;
     for (auto& process : processes_) {
+      // Again for each: many processes that end at the same time take long.
+      const auto deadline = SteadyClock::now() + kEndTimeout;
       while (!process.child.poll() && SteadyClock::now() < deadline) poll();
       const auto exit = process.child.poll();
       if (!exit) fail(process, "did not end after the last run");

@@ -39,21 +39,27 @@ void add_ranks(LabRun& run, const std::string& role, std::span<const ProcessRepo
   add_metrics(run, fmt::format("all {}s", role), reports);
 }
 
-double mean_of(const AllSeries& all, const char* name) {
+double sum_of(const AllSeries& all, const char* name) {
   const auto found = all.find(name);
-  if (found == all.end() || found->second.values.empty()) return 0;
-  const auto& values = found->second.values;
-  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+  if (found == all.end()) return 0;
+  return std::accumulate(found->second.values.begin(), found->second.values.end(), 0.0);
 }
 
-report::LabStep step_of(const AllSeries& all) {
+// Of a mean step. Not every step has every part: with local steps, few communicate.
+report::LabStep step_of(const AllSeries& all, std::uint64_t steps) {
+  if (steps == 0) return {};
+  const auto per_step = [&](double sum) { return sum / static_cast<double>(steps); };
+  // The waits for gradients, behind the backward pass and in it.
+  double waits = sum_of(all, "communication_metric,gradient_wait");
+  for (const auto& [name, series] : all)
+    if (series.type == "hook_c10d_metric") waits += sum_of(all, name.c_str());
   report::LabStep step;
-  step.data = mean_of(all, "data_metric,data_wait");
-  step.forward = mean_of(all, "forward_metric,forward_pass");
-  step.communication = mean_of(all, "communication_metric,gradient_wait");
-  // Its span includes the wait.
-  step.backward = std::max(0.0, mean_of(all, "backward_metric,backward") - step.communication);
-  step.optimizer = mean_of(all, "optimizer_metric,optimizer_step");
+  step.data = per_step(sum_of(all, "data_metric,data_wait"));
+  step.forward = per_step(sum_of(all, "forward_metric,forward_pass"));
+  step.communication = per_step(waits);
+  // Its span includes the waits.
+  step.backward = std::max(0.0, per_step(sum_of(all, "backward_metric,backward") - waits));
+  step.optimizer = per_step(sum_of(all, "optimizer_metric,optimizer_step"));
   return step;
 }
 
@@ -82,7 +88,7 @@ void add_trainers(LabRun& run, std::span<const ProcessReport> trainers) {
 LabRun run_result(const RunReports& reports) {
   LabRun run;
   add_trainers(run, reports.trainers);
-  run.step = step_of(concatenated(reports.trainers));
+  run.step = step_of(concatenated(reports.trainers), run.steps);
   add_ranks(run, "trainer", reports.trainers, 0);
   if (!reports.servers.empty()) add_ranks(run, "server", reports.servers, reports.trainers.size());
   for (const auto& [name, series] : concatenated(reports.servers))

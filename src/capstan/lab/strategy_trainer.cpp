@@ -38,7 +38,8 @@ class StepMetrics {
  public:
   explicit StepMetrics(MetricsLogger& metrics) : metrics_(metrics) {}
 
-  void record(const StepTimes& step) {
+  // `pushed` and `pulled`: bytes of this step.
+  void record(const StepTimes& step, std::uint64_t pushed, std::uint64_t pulled) {
     const MetricKey key{step.epoch, step.index};
     const auto& first = step.phases.front();
     metrics_.record("data_metric", key, "data_wait", step.begin, step.data_end);
@@ -53,8 +54,11 @@ class StepMetrics {
     }
     record(key, "forward_metric", "forward_pass", first.forward_begin, forward);
     record(key, "backward_metric", "backward", first.forward_end, backward + exchange);
-    if (exchange > Duration())
+    if (exchange > Duration()) {
       record(key, "communication_metric", "gradient_wait", step.phases.back().exchange_begin, exchange);
+      metrics_.record_value("bytes_metric", "pushed", "bytes", static_cast<double>(pushed));
+      metrics_.record_value("bytes_metric", "pulled", "bytes", static_cast<double>(pulled));
+    }
     if (optimizer > Duration())
       record(key, "optimizer_metric", "optimizer_step", first.optimizer_begin, optimizer);
   }
@@ -87,14 +91,29 @@ class StrategyTrainer : public Trainer {
   }
 
  protected:
-  const SplitInfo& split() const { return split_; }
+  struct Bytes {
+    std::uint64_t pushed = 0, pulled = 0;
+  };
+  // That this trainer has moved, in all.
+  virtual Bytes moved() = 0;
 
+  const SplitInfo& split() const { return split_; }
+  // Communicates only between backward passes, and waits for the answer.
+  void hides_nothing() { mutable_result().hidden = 0; }
+
+  // Call it when the run begins: bytes that were moved before do not count.
   training::StepObserver observer() {
     const auto batch = context().batch_size * context().trainers;
     const auto total = context().epochs * ((split_.samples + batch - 1) / batch);
-    return [this, total, is_measured = context().metrics->enabled()](const StepTimes& step) {
-      if (is_measured) metrics_.record(step);
+    return [this, total, before = moved(),
+            is_measured = context().metrics->enabled()](const StepTimes& step) mutable {
+      const auto now = moved();
+      const Bytes bytes{now.pushed - before.pushed, now.pulled - before.pulled};
+      before = now;
+      if (is_measured) metrics_.record(step, bytes.pushed, bytes.pulled);
       auto& result = mutable_result();
+      result.bytes_pushed += bytes.pushed;
+      result.bytes_pulled += bytes.pulled;
       ++result.steps;
       result.samples += step.samples;
       result.loss = step.loss;
@@ -140,13 +159,18 @@ class ServedTrainer final : public StrategyTrainer {
     options.seed = context().seed;
     options.split = split();
     options.on_step = observer();
+    const auto spec = strategy::parse_strategy_spec(client_->strategy(), client_->workers());
+    if (!spec.first->local_steps().uses_local_steps()) hides_nothing();
     const auto worked = training::run_worker(*client_, task, layout_, options);
     if (!worked) throw Failure(kLost, worked.status().message());
-    mutable_result().bytes_pushed = worked->bytes_pushed;
-    mutable_result().bytes_pulled = worked->bytes_pulled;
   }
 
  private:
+  Bytes moved() override {
+    const auto traffic = client_->traffic();
+    return {traffic.pushed, traffic.pulled};
+  }
+
   FlatLayout layout_;
   std::unique_ptr<client::WorkerClient> client_;
 };
@@ -169,12 +193,13 @@ class ServerlessTrainer final : public StrategyTrainer {
     options.optimizer = optimizer_;
     options.split = split();
     options.group = {context().rank, context().trainers, {}};
-    if (const auto& group = context().group)
+    if (const auto& group = context().group) {
+      hides_nothing();
       options.group.sum = [this, &group](std::span<float> values) {
         group->sum(values);
-        mutable_result().bytes_pushed += values.size_bytes();
-        mutable_result().bytes_pulled += values.size_bytes();
+        summed_ += values.size_bytes();
       };
+    }
     training::SingleCallbacks callbacks;
     callbacks.on_times = observer();
     const auto trained = training::train_single(options, task, callbacks);
@@ -182,7 +207,10 @@ class ServerlessTrainer final : public StrategyTrainer {
   }
 
  private:
+  Bytes moved() override { return {summed_, summed_}; }
+
   optimizer::Spec optimizer_;
+  std::uint64_t summed_ = 0;  // bytes
 };
 
 }  // namespace

@@ -54,6 +54,7 @@ class TrainerProcess {
     run_ = command.run;
     join_group(command.group);
     trainer_.reset();  // before the task, whose tensors it refers to
+    task_.reset();     // before the next one takes as much memory
     task_ = make_task(plan_, registry_);
     metrics_.clear();
     trainer_ = is_strategy(plan_.trainer) ? make_strategy_trainer(plan_.trainer, context(command))

@@ -1,6 +1,7 @@
 #include "capstan/lab/metrics_logger.h"
 
 #include <algorithm>
+#include <cmath>
 #include <stdexcept>
 #include <tuple>
 
@@ -87,6 +88,8 @@ void MetricsLogger::record(std::string_view type, MetricKey key, std::string_vie
 void MetricsLogger::record_value(std::string_view type, std::string_view name, std::string_view unit,
                                  double value) {
   if (!enabled()) return;
+  if (!std::isfinite(value) || value < 0)
+    throw std::logic_error(fmt::format("metric {},{}: {} is not a number of at least 0", type, name, value));
   const std::lock_guard lock(mutex_);
   const auto found = std::ranges::find_if(
       values_, [&](const Series& series) { return series.type == type && series.name == name; });

@@ -29,8 +29,10 @@ std::optional<Statistics> statistics(std::span<const double> values) {
   out.mean = std::accumulate(sorted.begin(), sorted.end(), 0.0) / count;
   double squares = 0;
   for (const double v : sorted) squares += (v - out.mean) * (v - out.mean);
-  out.variance = sorted.size() > 1 ? squares / (count - 1) : 0;
-  out.stdev = std::sqrt(out.variance);
+  if (sorted.size() > 1) {
+    out.variance = squares / (count - 1);
+    out.stdev = std::sqrt(*out.variance);
+  }
   out.p50 = quantile(sorted, 0.5);
   out.p95 = quantile(sorted, 0.95);
   out.p99 = quantile(sorted, 0.99);

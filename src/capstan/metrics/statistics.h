@@ -7,10 +7,11 @@
 namespace capstan::metrics {
 
 // A summary of a series of values. Variance and standard deviation are those of a sample (divided by
-// count − 1), and 0 for a single value.
+// count − 1); a single value has none.
 struct Statistics {
   std::uint64_t count = 0;
-  double min = 0, max = 0, mean = 0, variance = 0, stdev = 0;
+  double min = 0, max = 0, mean = 0;
+  std::optional<double> variance, stdev;
   double p50 = 0, p95 = 0, p99 = 0;
 };
 

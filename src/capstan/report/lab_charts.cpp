@@ -59,6 +59,18 @@ Json bars(const std::vector<Shown>& all) {
   return out;
 }
 
+// Configurations of different models may be so far apart that a linear axis hides all but one.
+bool needs_logarithm(const std::vector<Shown>& all) {
+  constexpr double kMostRatio = 20;
+  double low = INFINITY, high = 0;
+  for (const auto& s : all) {
+    const auto mean = mean_throughput(*s.configuration);
+    low = std::min(low, mean);
+    high = std::max(high, mean);
+  }
+  return low > 0 && high > kMostRatio * low;
+}
+
 constexpr double kLeastStraggler = 1e-3;  // ms; shorter times are not resolved
 
 // Of all runs; none if no gradient was late, as with a single trainer.
@@ -127,12 +139,15 @@ std::optional<double> trainers_of(const LabConfiguration& c) {
   return {};
 }
 
-// The other values that vary, which make a curve.
+// The experiment and the other values that vary make a curve.
 std::string curve_name(std::span<const LabFile> files, const Shown& s) {
   std::vector<std::string> parts;
-  for (const auto& [name, value] : s.configuration->axis)
-    if (name != kTrainers) parts.push_back(fmt::format("{}={}", name, text_of(value)));
-  auto out = parts.empty() ? files[s.file].result.experiment : fmt::format("{}", fmt::join(parts, " "));
+  const auto& name = s.configuration->name;
+  const auto experiment = name.substr(0, name.find(" ["));
+  if (experiment != files[s.file].result.experiment) parts.push_back(experiment);
+  for (const auto& [option, value] : s.configuration->axis)
+    if (option != kTrainers) parts.push_back(fmt::format("{}={}", option, text_of(value)));
+  auto out = parts.empty() ? experiment : fmt::format("{}", fmt::join(parts, " "));
   return files.size() > 1 ? out + " · " + result_letter(s.file) : out;
 }
 
@@ -181,7 +196,10 @@ LabCharts lab_charts(std::span<const LabFile> files) {
   const auto all = shown_of(files);
   const auto stragglers = straggler(all);
   const auto curves = scaling(files, all);
-  return {.data = {{"bars", bars(all)}, {"straggler", stragglers}, {"scaling", curves}},
+  return {.data = {{"bars", bars(all)},
+                   {"logarithmic", needs_logarithm(all)},
+                   {"straggler", stragglers},
+                   {"scaling", curves}},
           .bars = all.size(),
           .has_straggler = stragglers.contains("bins"),
           .has_scaling = curves.contains("curves")};

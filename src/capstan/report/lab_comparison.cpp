@@ -12,6 +12,11 @@
 namespace capstan::report {
 namespace {
 
+// Options that say where something is, not what was measured.
+constexpr std::string_view kPlaces[] = {
+    "data_config_path",  "data_dir", "filestore",          "master_addr",        "master_port",
+    "model_config_path", "save",     "server_config_path", "trainer_config_path"};
+
 // Names and values that differ, in the order of names.
 std::vector<std::string> differences(const LabOptions& options, const LabOptions& first) {
   const std::map<std::string, LabValue> mine(options.begin(), options.end());
@@ -19,6 +24,7 @@ std::vector<std::string> differences(const LabOptions& options, const LabOptions
   std::set<std::string> names;
   for (const auto& [name, value] : mine) names.insert(name);
   for (const auto& [name, value] : others) names.insert(name);
+  for (const auto place : kPlaces) names.erase(std::string(place));
   const auto text = [](const auto& values, const std::string& name) {
     const auto found = values.find(name);
     const auto value = found == values.end() ? "" : text_of(found->second);

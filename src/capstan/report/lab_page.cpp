@@ -56,10 +56,15 @@ function plot(id, type, chartData, options, plugins) {
 }
 const intervalText = p => p.low === null ? '' : ' (95 %: ' + number(p.low) + ' to ' + number(p.high) + ')';
 
+const highest = Math.max(...data.bars.map(b => b.high ?? b.mean));
+const throughputScale = data.logarithmic
+  ? scale('samples/s, logarithmic', {type: 'logarithmic', min: 10 ** Math.floor(Math.log10(Math.min(...data.bars.map(b => b.mean)) / 2)),
+                                     suggestedMax: highest, ticks: {callback: v => Number.isInteger(Math.log10(v)) ? number(v) : ''}})
+  : scale('samples/s', {beginAtZero: true, suggestedMax: highest});
 plot('throughput', 'bar',
   {labels: data.bars.map(b => b.label),
    datasets: [{data: data.bars.map(b => b.mean), backgroundColor: data.bars.map(b => b.colour), barThickness: 13}]},
-  {indexAxis: 'y', scales: {x: scale('samples/s', {beginAtZero: true, suggestedMax: Math.max(...data.bars.map(b => b.high ?? b.mean))}), y: names},
+  {indexAxis: 'y', scales: {x: throughputScale, y: names},
    plugins: {legend: legend(false), tooltip: {callbacks: {
      label: item => ' ' + number(item.parsed.x) + ' samples/s' + intervalText(data.bars[item.dataIndex])}}}},
   [intervals('x', (set, i) => data.bars[i])]);

@@ -1,6 +1,7 @@
 #include "capstan/report/lab_tables.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include <fmt/format.h>
 
@@ -46,11 +47,20 @@ std::string pushed_text(const LabConfiguration& c) {
   return simulate::bytes_text(sum / static_cast<double>(c.runs.size()));
 }
 
+std::string loss_text(const LabConfiguration& c) {
+  double sum = 0;
+  for (const auto& run : c.runs) sum += run.loss.value_or(NAN);
+  return std::isfinite(sum) ? fmt::format("{:.4g}", sum / static_cast<double>(c.runs.size())) : "NaN";
+}
+
 std::vector<std::string> throughput_cells(const LabConfiguration& c) {
   const auto interval = mean_interval(throughputs(c));
-  return {fmt::format("{}", c.runs.size()), compact(mean_throughput(c)),
+  return {fmt::format("{}", c.runs.size()),
+          compact(mean_throughput(c)),
           interval ? fmt::format("{}–{}", compact(interval->low), compact(interval->high)) : kNone,
-          hidden_text(c), pushed_text(c)};
+          hidden_text(c),
+          pushed_text(c),
+          loss_text(c)};
 }
 
 std::vector<std::string> step_cells(const LabConfiguration& c) {
@@ -71,8 +81,9 @@ std::pair<std::string, std::string> type_and_name(const std::string& metric) {
 }  // namespace
 
 Table throughput_table(const LabResult& result) {
-  return configuration_table({"configuration", "runs", "samples/s", "95 % interval", "hidden", "pushed"},
-                             result, throughput_cells);
+  return configuration_table(
+      {"configuration", "runs", "samples/s", "95 % interval", "hidden", "pushed", "loss"}, result,
+      throughput_cells);
 }
 
 Table step_table(const LabResult& result) {
@@ -118,8 +129,8 @@ Table metrics_table(const LabRun& run, const std::string& rank, const MetricTitl
     auto& row = out.rows.emplace_back(
         Table::Row{{titles.title(m->name), m->unit, compact(static_cast<double>(s.count))}, ""});
     if (s.count < 100'000) row.cells.back() = fmt::format("{}", s.count);
-    for (const double v : {s.min, s.mean, s.p50, s.p95, s.p99, s.max, s.variance, s.stdev})
-      row.cells.push_back(compact(v));
+    for (const double v : {s.min, s.mean, s.p50, s.p95, s.p99, s.max}) row.cells.push_back(compact(v));
+    for (const auto& v : {s.variance, s.stdev}) row.cells.push_back(v ? compact(*v) : kNone);
   }
   return out;
 }

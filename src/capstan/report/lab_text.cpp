@@ -55,7 +55,7 @@ std::string paragraph(const std::string& words) {
 }  // namespace
 
 std::string lab_summary(const LabResult& result) {
-  constexpr std::size_t kThroughput[] = {36, 4, 9, 13, 6, 7};
+  constexpr std::size_t kThroughput[] = {28, 4, 9, 13, 6, 7, 7};
   constexpr std::size_t kStep[] = {28, 6, 7, 8, 9, 9, 7};
   auto out = paragraph(fmt::format("{}, {}", result.experiment, result.when)) +
              paragraph(machine_text(result.machine)) + paragraph(versions_text(result)) + "\n" +
