@@ -230,6 +230,27 @@ TEST(Resolve, ResultsHaveAllOptions) {
   EXPECT_EQ(options.at("save"), report::LabValue(nullptr));
 }
 
+TEST(Resolve, ResultsHaveTheValuesOfEntries) {
+  const auto r = resolved({});
+  const std::map<std::string, report::LabValue> options(r.options.begin(), r.options.end());
+  EXPECT_EQ(options.at("data.sample_length"), report::LabValue(std::int64_t{1024}));
+  EXPECT_EQ(options.at("model.sparse"), report::LabValue(true));
+  EXPECT_FALSE(std::map(r.options.begin(), r.options.end()).contains("trainer.epochs"));
+}
+
+TEST(Resolve, NetworksHaveTheirOwnLoss) {
+  EXPECT_EQ(error_of({{"model", "lenet"}, {"create-criterion", "mse"}}),
+            "--create-criterion mse: is for models of the configurations; lenet has its own loss");
+  EXPECT_THAT(error_of({{"model", "char-lm"}, {"create-criterion", "l1"}}), HasSubstr("has its own loss"));
+  EXPECT_EQ(resolved({{"model", "lenet"}, {"create-criterion", "cel"}}).plan.criterion, "");
+  EXPECT_EQ(resolved({{"create-criterion", "mse"}}).plan.criterion, "mse");
+}
+
+TEST(Resolve, LocalTrainerHasNoServer) {
+  EXPECT_EQ(error_of({{"trainer", "LocalTrainer"}, {"server", "AverageParameterServer"}}),
+            "--server AverageParameterServer: LocalTrainer uses no servers: leave this option out");
+}
+
 class OwnFiles : public ::testing::Test {
  protected:
   std::string file(const std::string& text) const {

@@ -25,6 +25,7 @@ class Configuration {
       : place_(std::move(place)), values_(std::move(values)) {}
 
   const std::string& place() const { return place_; }
+  const std::map<std::string, Value>& values() const { return values_; }
   bool has(std::string_view key) const { return values_.contains(std::string(key)); }
 
   // A whole number within the limits.

@@ -36,6 +36,7 @@ class PlanDraft {
   Plan& plan = choices.plan;
   std::vector<std::string> notes;
   bool uses_strategy = false;  // the trainer is a strategy's
+  bool has_own_loss = false;   // the model is a network or a task
 
   bool is_given(const std::string& option) const { return given_.contains(option); }
   // On CUDA devices or not.

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "capstan/lab/names.h"
 #include "capstan/lab/plan_draft.h"
 #include "capstan/lab/resolve_processes.h"
 #include "capstan/lab/resolve_work.h"
@@ -56,6 +57,14 @@ report::LabValue lab_value(const config::Value& value) {
       value);
 }
 
+// The values of the plug-ins' entries, such as data.sample_count: the names of entries and files do not say
+// what was measured.
+void add_values(report::LabOptions& out, const char* kind, const Configuration& values) {
+  for (const auto& [name, value] : values.values())
+    out.emplace_back(fmt::format("{}.{}", kind, name),
+                     std::visit([](const auto& v) { return report::LabValue(v); }, value));
+}
+
 report::LabOptions options_of(Choices& choices) {
   report::LabOptions out;
   for (const auto& setting : settings(choices)) {
@@ -63,6 +72,11 @@ report::LabOptions options_of(Choices& choices) {
     std::ranges::replace(name, '-', '_');
     out.emplace_back(std::move(name), lab_value(setting.value));
   }
+  const auto& plan = choices.plan;
+  if (!plan.data.empty()) add_values(out, "data", plugin_entry(plan, Kind::kData).values);
+  add_values(out, "model", plugin_entry(plan, Kind::kModel).values);
+  add_values(out, "trainer", plugin_entry(plan, Kind::kTrainer).values);
+  if (!plan.server.empty()) add_values(out, "server", plugin_entry(plan, Kind::kServer).values);
   return out;
 }
 

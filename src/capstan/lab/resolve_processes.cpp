@@ -92,6 +92,12 @@ class Processes {
     return find_hook(plan_.hook).uses_servers;
   }
 
+  // Of messages about servers.
+  std::string subject() const {
+    if (draft_.uses_strategy) return "the strategy " + plan_.trainer;
+    return is_ddp_ ? "the hook " + plan_.hook : plan_.trainer;
+  }
+
   void choose_counts() {
     const auto cuda_trainers = draft_.choices.cuda_trainers, cuda_servers = draft_.choices.cuda_servers;
     const bool is_single = draft_.uses_strategy && plan_.trainer == "single";
@@ -103,9 +109,7 @@ class Processes {
 
     const auto uses = uses_servers();
     if (!draft_.is_given("nserver")) plan_.servers = uses.value_or(true) && cuda_servers == 0 ? 1 : 0;
-    const auto subject = draft_.uses_strategy ? "the strategy " + plan_.trainer
-                         : is_local_          ? plan_.trainer
-                                              : "the hook " + plan_.hook;
+    const auto subject = this->subject();
     if (uses == true && draft_.servers() == 0)
       draft_.fail("nserver", fmt::format("{} needs a server: give 1 or more{}", subject,
                                          is_ddp_ ? ", or --ddp-hook allreduce_hook" : ""));
@@ -140,9 +144,8 @@ class Processes {
     }
     if (draft_.servers() == 0) {
       if (draft_.is_given("server") && !draft_.is_given("nserver"))
-        draft_.fail("server", fmt::format("the hook {} uses no servers: leave this option out, or give "
-                                          "--ddp-hook rpc_hook",
-                                          plan_.hook));
+        draft_.fail("server", fmt::format("{} uses no servers: leave this option out{}", subject(),
+                                          is_ddp_ ? ", or give --ddp-hook rpc_hook" : ""));
       plan_.server.clear();
       return;
     }

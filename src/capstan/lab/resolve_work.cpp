@@ -50,6 +50,7 @@ void check_model(PlanDraft& draft) {
     return check_class(plugin_entry(plan, Kind::kModel), with_keys({}, draft.registry.models));
   auto known = with_keys(in_file, draft.registry.models);
   if (contains(known, plan.model)) return;
+  draft.has_own_loss = true;
   auto network = plan.model;
   std::ranges::replace(network, '_', '-');
   const auto is_network = [&](const auto& info) { return info.name == network; };
@@ -79,6 +80,13 @@ void check_data(PlanDraft& draft) {
 }
 
 void check_criterion(PlanDraft& draft) {
+  if (draft.has_own_loss) {
+    if (draft.is_given("create-criterion") && draft.plan.criterion != Plan().criterion)
+      draft.fail("create-criterion",
+                 fmt::format("is for models of the configurations; {} has its own loss", draft.plan.model));
+    draft.plan.criterion.clear();
+    return;
+  }
   const auto known = with_keys({}, draft.registry.criteria);
   if (!contains(known, draft.plan.criterion))
     draft.fail_unknown("create-criterion", "criterion", known, draft.plan.criterion);
