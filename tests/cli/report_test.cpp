@@ -86,7 +86,8 @@ TEST_F(Report, WritesCsvAndAPage) {
   EXPECT_THAT(contents(folder_ / "page.html"), StartsWith("<!doctype html>"));
   const auto refused = run({path("before"), "--csv", path("no/such/folder.csv")});
   EXPECT_EQ(refused.code, kWrongUsage);
-  EXPECT_EQ(refused.error, "capstan: --csv " + path("no/such/folder.csv") + ": cannot be written\n");
+  EXPECT_EQ(refused.error,
+            "capstan: --csv: cannot create " + path("no/such/folder.csv") + ": No such file or directory\n");
 }
 
 TEST_F(Report, RefusesAnotherMachineWithoutForce) {

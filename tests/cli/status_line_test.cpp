@@ -36,7 +36,7 @@ TEST(StatusLine, DrawsNoMoreLinesThanTheTerminalHas) {
   status.draw({"one", "two", "three", "four"});
   EXPECT_EQ(screen.take(), "\033[?7lone\033[K\ntwo\033[K\n\033[?7h");
   status.erase();
-  EXPECT_EQ(screen.take(), "\033[2A\033[J");
+  EXPECT_EQ(screen.take(), "\r\033[2A\033[J");
 }
 
 // ESC[?7l and ESC[?7h: no wrapping, wrapping; ESC[K clears to the end of the line; ESC[2A ESC[J moves two
@@ -48,15 +48,15 @@ TEST(StatusLine, RedrawsItsLinesOnATerminal) {
     status.draw({"one", "two"});
     EXPECT_EQ(screen.take(), "\033[?7lone\033[K\ntwo\033[K\n\033[?7h");
     status.draw({"three"});
-    EXPECT_EQ(screen.take(), "\033[2A\033[J\033[?7lthree\033[K\n\033[?7h");
+    EXPECT_EQ(screen.take(), "\r\033[2A\033[J\033[?7lthree\033[K\n\033[?7h");
     status.say("stays");
-    EXPECT_EQ(screen.take(), "\033[1A\033[Jstays\n");
+    EXPECT_EQ(screen.take(), "\r\033[1A\033[Jstays\n");
     status.erase();
     EXPECT_EQ(screen.take(), "") << "nothing is drawn";
     status.draw({"four"});
     screen.take();
   }
-  EXPECT_EQ(screen.take(), "\033[1A\033[J") << "the destructor erases the lines";
+  EXPECT_EQ(screen.take(), "\r\033[1A\033[J") << "the destructor erases the lines";
 }
 
 TEST(StatusLine, ShowsALineEveryFiveSecondsWithoutATerminal) {

@@ -72,15 +72,15 @@ TEST(TerminalProgress, RedrawsItsLinesOnATerminal) {
               "  worker 0  step 25  loss 0.5000  400 samples/s  computing 75 %\033[K\n"
               "  worker 1  step 24  loss 0.5000  380 samples/s  computing 75 %\033[K\n\033[?7h");
     shown.message("a line that stays");
-    EXPECT_EQ(screen.take(), "\033[3A\033[Ja line that stays\n");
+    EXPECT_EQ(screen.take(), "\r\033[3A\033[Ja line that stays\n");
     shown.message("another");
     EXPECT_EQ(screen.take(), "another\n") << "no lines are redrawn";
     shown.progress(quarter());
     screen.take();
     shown.progress(quarter());
-    EXPECT_TRUE(screen.take().starts_with("\033[3A\033[J\033[?7l"));
+    EXPECT_TRUE(screen.take().starts_with("\r\033[3A\033[J\033[?7l"));
   }
-  EXPECT_EQ(screen.take(), "\033[3A\033[J") << "the progress lines are erased at the end";
+  EXPECT_EQ(screen.take(), "\r\033[3A\033[J") << "the progress lines are erased at the end";
 }
 
 TEST(TerminalProgress, ColorsTheBarOnly) {

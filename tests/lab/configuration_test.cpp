@@ -123,6 +123,8 @@ TEST_F(ConfigurationFiles, MistakesNameTheFileAndThePlace) {
   expect_bad(R"({"A": {"server_class": "B", "ps_class": "C"}})", "server_class and ps_class name the class",
              Kind::kServer);
   expect_error([&] { ConfigurationFile(folder_ / "none.json", Kind::kData); }, "none.json: no such file");
+  expect_error([&] { ConfigurationFile(folder_.path(), Kind::kData); }, ": is not a regular file");
+  expect_error([&] { ConfigurationFile("/dev/zero", Kind::kData); }, "/dev/zero: is not a regular file");
 }
 
 }  // namespace

@@ -169,6 +169,10 @@ TEST_F(Failures, APlugInThatThrowsEndsTheRunWithItsWords) {
 
 TEST_F(Failures, APlugInThatEndsItsProcessIsALostTrainer) {
   EXPECT_THAT(fault(3, {"--trainer=AbortingTrainer"}), HasSubstr(": trainer 1: killed by signal 6"));
+  EXPECT_THAT(
+      fault(3, {"--trainer=CrashingTrainer", "--save=" + (folder_ / "saved").string()}),
+      HasSubstr(": trainer 1: killed by signal 11 (Segmentation fault); its last line: about to crash\n"));
+  EXPECT_EQ(testing::text_of(folder_ / "saved/trainer-1.log"), "about to crash\n");
   EXPECT_THAT(fault(1, {"--trainer=LeavingTrainer"}),
               HasSubstr(": trainer 1: ended before its work was done"));
 }

@@ -1,5 +1,7 @@
 // The strategy lab with plug-ins that fail, for failures_test.cpp.
 
+#include <csignal>
+#include <cstdio>
 #include <stdexcept>
 
 #include <torch/nn/modules/linear.h>
@@ -79,6 +81,11 @@ int main(int argc, char** argv) {
   add_trainer("StrangeTrainer", [] { throw 7; });
   add_trainer("RefusingTrainer", [] { throw capstan::UserError("most 0: should be positive"); });
   add_trainer("AbortingTrainer", [] { std::abort(); });
+  add_trainer("CrashingTrainer", [] {
+    std::fputs("about to crash\n", stdout);
+    std::fflush(stdout);
+    std::raise(SIGSEGV);
+  });
   add_trainer("LeavingTrainer", [] { std::exit(0); });
   registry.criteria["faulty"] = [](const auto&, const auto&) -> at::Tensor {
     throw std::runtime_error("no loss today");

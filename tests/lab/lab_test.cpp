@@ -152,6 +152,19 @@ TEST_F(RunLab, AStopRequestKeepsWhatWasMeasured) {
   EXPECT_EQ(result.configurations[0].runs.size(), 2u);
 }
 
+TEST_F(RunLab, AStopRequestKeepsTheRunsOfItsConfiguration) {
+  stop_.wanted = [this] {
+    return !progress_.empty() && progress_.back().find("run 2/2") != std::string::npos;
+  };
+  const auto [result, code] = run({"32"});
+  EXPECT_EQ(code, kInterrupted);
+  EXPECT_FALSE(result.ok);
+  ASSERT_EQ(result.configurations.size(), 1u);
+  EXPECT_EQ(result.configurations[0].runs.size(), 1u);
+  EXPECT_FALSE(result.configurations[0].error);
+  EXPECT_THAT(messages_, IsEmpty());
+}
+
 TEST(Machine, IsDescribed) {
   const auto machine = this_machine();
   EXPECT_GE(machine.cores, 1u);

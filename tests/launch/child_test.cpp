@@ -123,11 +123,11 @@ TEST(Child, ReadingALineEndsAtTheDeadline) {
 
 TEST(Child, WritesStandardErrorToItsLog) {
   const TemporaryFolder folder;
-  auto options = shell("echo first >&2; echo; echo last words >&2; echo >&2");
+  auto options = shell("echo first >&2; echo; echo last words >&2; echo >&2; echo ==== >&2");
   options.error_log = folder / "log";
   Child child(options);
   ASSERT_TRUE(child.wait(soon()));
-  EXPECT_EQ(contents(folder / "log"), "first\nlast words\n\n");
+  EXPECT_EQ(contents(folder / "log"), "first\nlast words\n\n====\n");
   EXPECT_EQ(last_line(folder / "log"), "last words");
   EXPECT_EQ(last_line(folder / "missing"), "");
 }

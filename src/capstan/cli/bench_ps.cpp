@@ -8,8 +8,8 @@
 #include <unistd.h>
 
 #include "capstan/base/text.h"
-#include "capstan/checkpoint/atomic_file.h"
 #include "capstan/cli/command_line.h"
+#include "capstan/cli/output_file.h"
 #include "capstan/cli/signals.h"
 #include "capstan/cli/status_line.h"
 #include "capstan/lab/builtin.h"
@@ -70,22 +70,6 @@ void add_flags(CommandLine& line, Flags& flags) {
   line.flag("plan", &flags.plan, "").hidden = true;
 }
 
-// A file of the result. It is opened before the runs, so that one that cannot be written is known at once.
-class Output {
- public:
-  Output(const fs::path& path) {
-    if (!path.empty()) file_.emplace(path);
-  }
-  bool is_wanted() const { return file_.has_value(); }
-  void write(const std::string& text) {
-    file_->write(std::as_bytes(std::span(text)));
-    file_->commit();
-  }
-
- private:
-  std::optional<checkpoint::AtomicFile> file_;
-};
-
 int run_as_process(const Flags& flags, const lab::Registry& registry) {
   std::ifstream in(flags.plan);
   if (!in) throw UserError(fmt::format("--plan {}: cannot be read", flags.plan.string()));
@@ -114,7 +98,11 @@ int measure(const Flags& flags, const CommandLine& line, const lab::Registry& re
             const LabProgram& program) {
   const auto plan = lab::plan_lab(request_of(flags, line), registry);
   const auto& save = flags.choices.plan.save;
-  Output csv(flags.csv), html(flags.html), saved(save.empty() ? fs::path() : save / "lab.json");
+  OutputFile saved("save", save.empty() ? fs::path() : save / "lab.json");
+  const OutputFile* const first[] = {&saved};
+  OutputFile csv("csv", flags.csv, first);
+  const OutputFile* const both[] = {&saved, &csv};
+  OutputFile html("html", flags.html, both);
   lab::LabStart start{{launch::own_path().string()}, program.name};
   start.command.insert(start.command.end(), program.command.begin(), program.command.end());
 
@@ -127,14 +115,24 @@ int measure(const Flags& flags, const CommandLine& line, const lab::Registry& re
   status.erase();
   if (code == kInterrupted && result.configurations.empty()) throw Failure(kInterrupted, "interrupted");
 
-  const std::vector<report::LabFile> files = {{program.name, result}};
+  // First what cannot fail: a full disk should cost no result.
   const auto json = json_line(report::lab_json(result)) + "\n";
-  if (saved.is_wanted()) saved.write(json);
-  if (csv.is_wanted()) csv.write(report::lab_csv(files));
-  if (html.is_wanted()) html.write(report::lab_page(files, {}));
-  fmt::print("{}", flags.json ? json : text_of(result));
+  std::fputs((flags.json ? json : text_of(result)).c_str(), stdout);  // a closed pipe is reported at the end
+  const std::vector<report::LabFile> files = {{program.name, result}};
+  auto written = kSuccess;
+  const auto write = [&](OutputFile& file, const std::function<std::string()>& text) {
+    try {
+      if (file.is_wanted()) file.write(text());
+    } catch (const UserError& failed) {
+      say_line(failed.what());
+      written = kFailed;
+    }
+  };
+  write(saved, [&] { return json; });
+  write(csv, [&] { return report::lab_csv(files); });
+  write(html, [&] { return report::lab_page(files, {}); });
   if (code == kInterrupted) say(program.name + ": interrupted; the result has what was measured before");
-  return code;
+  return code == kSuccess ? written : code;
 }
 
 }  // namespace

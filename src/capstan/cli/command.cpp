@@ -70,7 +70,7 @@ int run_command(const Command& command, const Arguments& arguments, const std::s
   (void)std::signal(SIGXFSZ, SIG_IGN);  // a file that is too large is an error of write, as a full disk
   try {
     const int code = command.run(arguments);
-    if (std::fflush(stdout) == 0) return code;
+    if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return code;
     say(fmt::format("{}: cannot write the result: {}", program, std::strerror(errno)));
     return code == kSuccess ? kFailed : code;
   } catch (const UserError& error) {

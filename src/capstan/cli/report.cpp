@@ -1,10 +1,9 @@
-#include <fstream>
-
 #include <fmt/format.h>
 
 #include "capstan/base/json.h"
 #include "capstan/cli/command_line.h"
 #include "capstan/cli/commands.h"
+#include "capstan/cli/output_file.h"
 #include "capstan/report/lab_csv.h"
 #include "capstan/report/lab_page.h"
 #include "capstan/report/lab_text.h"
@@ -16,13 +15,6 @@ namespace {
 
 using report::LabComparison;
 using report::LabFile;
-
-void write(const char* flag, const std::filesystem::path& file, const std::string& text) {
-  std::ofstream out(file, std::ios::binary);
-  out << text;
-  out.close();
-  if (!out) throw UserError(fmt::format("--{} {}: cannot be written", flag, file.string()));
-}
 
 std::string json_of(const std::vector<LabFile>& files, const LabComparison& comparison) {
   Json out{{"ok", true}, {"results", Json::array()}};
@@ -77,8 +69,11 @@ int run_report(const Arguments& arguments) {
   std::vector<LabFile> files;
   for (const auto& path : paths) files.push_back(report::read_result(path));
   const auto comparison = report::compare(files, force);
-  if (!csv.empty()) write("csv", csv, report::lab_csv(files));
-  if (!html.empty()) write("html", html, report::lab_page(files, comparison));
+  OutputFile rows("csv", csv, {}, paths);
+  const OutputFile* const others[] = {&rows};
+  OutputFile page("html", html, others, paths);
+  if (rows.is_wanted()) rows.write(report::lab_csv(files));
+  if (page.is_wanted()) page.write(report::lab_page(files, comparison));
   fmt::print("{}", json ? json_of(files, comparison) : text_of(files, comparison));
   return kSuccess;
 }

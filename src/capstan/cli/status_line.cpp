@@ -66,7 +66,7 @@ void StatusLine::say(const std::string& line) {
 }
 
 void StatusLine::erase() {
-  if (drawn_ > 0) write_(fmt::format("\033[{}A\033[J", drawn_));
+  if (drawn_ > 0) write_(fmt::format("\r\033[{}A\033[J", drawn_));
   drawn_ = 0;
 }
 

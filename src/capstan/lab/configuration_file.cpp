@@ -1,5 +1,6 @@
 #include "capstan/lab/configuration_file.h"
 
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <set>
@@ -45,8 +46,12 @@ std::string comma_hint(const std::string& text, std::size_t byte) {
 
 // nlohmann::json keeps the last of two members with the same name.
 json parse(const std::string& path) {
+  std::error_code ignored;
+  const auto status = std::filesystem::status(path, ignored);
+  if (!std::filesystem::exists(status)) fail(path, "no such file");
+  if (!std::filesystem::is_regular_file(status)) fail(path, "is not a regular file");
   std::ifstream in(path);
-  if (!in) fail(path, "no such file");
+  if (!in) fail(path, "cannot be read");
   const std::string text(std::istreambuf_iterator<char>(in), {});
   std::vector<std::set<std::string>> open;  // the members of each object that is being read
   std::string repeated;

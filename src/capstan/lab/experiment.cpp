@@ -55,9 +55,10 @@ std::string text_of(const toml::node& node, Type type, const std::string& where)
 }
 
 toml::table parse(const fs::path& file) {
+  if (!fs::is_regular_file(file)) fail(file.string() + ": cannot be read");  // opening a pipe would wait
   std::ifstream in(file, std::ios::binary);
   std::ostringstream text;
-  if (!fs::is_regular_file(file) || !in) fail(file.string() + ": cannot be read");
+  if (!in) fail(file.string() + ": cannot be read");
   text << in.rdbuf();
   try {
     return toml::parse(text.str(), file.string());

@@ -102,14 +102,15 @@ class Lab {
               .on_note = [&](const auto& line) { events_.message(fmt::format("{}: {}", each.name, line)); }},
              stop_);
     } catch (const Failure& failure) {
+      out_.result.ok = false;
       if (failure.code() == kInterrupted) {
         out_.code = kInterrupted;
-        return;
+        if (configuration.runs.empty()) return;
+      } else {
+        configuration.error = failure.what();
+        events_.message(fmt::format("{}: {}", each.name, failure.what()));
+        out_.code = plan_.cases.size() == 1 ? failure.code() : kFailed;
       }
-      configuration.error = failure.what();
-      events_.message(fmt::format("{}: {}", each.name, failure.what()));
-      out_.result.ok = false;
-      out_.code = plan_.cases.size() == 1 ? failure.code() : kFailed;
     }
     out_.result.configurations.push_back(std::move(configuration));
   }

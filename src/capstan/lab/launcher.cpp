@@ -77,8 +77,12 @@ class Launcher {
     child.arguments = options_.command;
     child.arguments.push_back(role);
     child.arguments.push_back("--plan=" + plan_file.string());
-    child.environment = {fmt::format("{}={}", cluster::kTokenVariable, token_.text())};
-    auto log = folder_.path() / fmt::format("{}.log", processes_.size());
+    // UCX would catch a crash and write a trace, even if it is not used.
+    child.environment = {fmt::format("{}={}", cluster::kTokenVariable, token_.text()),
+                         "UCX_HANDLE_ERRORS=none"};
+    auto log_name = name + ".log";
+    std::ranges::replace(log_name, ' ', '-');
+    auto log = (options_.plan.save.empty() ? folder_.path() : options_.plan.save) / log_name;
     child.error_log = log;
     child.read_output = child.write_input = true;
     processes_.push_back(

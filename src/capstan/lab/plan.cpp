@@ -80,12 +80,13 @@ std::vector<config::Setting> settings(Plan& plan) {
        .group = kProcesses},
       {.name = "data",
        .value = &plan.data,
-       .help = "An entry of the data configurations, or a dataset of capstan data",
+       .help = "An entry of the data configurations (DummyData, RandomVectors), or a dataset of capstan data",
        .group = kWork,
        .hint = "NAME"},
       {.name = "model",
        .value = &plan.model,
-       .help = "An entry of the model configurations, a network (capstan models), or a task: char-lm, gan",
+       .help = "An entry of the model configurations (DummyModelSparse, DummyModel, LinearModel), a network "
+               "(capstan models), or a task: char-lm, gan",
        .group = kWork,
        .hint = "NAME"},
       {.name = "create-criterion",
@@ -162,7 +163,9 @@ std::vector<config::Setting> settings(Plan& plan) {
        .hint = "DIR"},
       {.name = "save",
        .value = &plan.save,
-       .help = "Write the result as lab.json, and weights and records of each run, into this folder",
+       .help = "Write into this folder: the result as lab.json, logs of all processes, and of each run the "
+               "trainers' "
+               "weights and a strategy's updates",
        .group = kFiles,
        .hint = "DIR"},
       {.name = "timers",

@@ -70,7 +70,7 @@ class TrainerProcess {
   void note_left_over() const {
     const auto samples = task_->split(Split::kTrain).samples;
     const auto [steps, left_over] = deal_batches(samples, plan_.batch_size, plan_.trainers);
-    if (left_over > 0)
+    if (left_over > 0 && steps > 0)
       fmt::print(
           stderr,
           "note: {} batches do not divide among {} trainers: each has {} steps in an epoch, and the last {} "

@@ -1,6 +1,7 @@
 #include "capstan/launch/child.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
@@ -193,7 +194,7 @@ std::string last_line(const std::filesystem::path& log) {
   std::ifstream in(log);
   std::string line, last;
   while (std::getline(in, line)) {
-    if (!line.empty()) last = line;
+    if (std::ranges::any_of(line, [](unsigned char c) { return std::isalnum(c) != 0; })) last = line;
   }
   return last;
 }

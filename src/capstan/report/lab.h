@@ -62,7 +62,7 @@ struct LabMachine {
 };
 
 struct LabResult {
-  bool ok = true;    // no configuration failed
+  bool ok = true;    // no configuration failed, and the measurement was not interrupted
   std::string when;  // ISO 8601
   LabOptions versions;
   LabMachine machine;
