@@ -227,6 +227,13 @@ TEST_F(LauncherTest, AProcessThatEndsWithoutAWordIsAFailure) {
             "trainer 1: ended before its work was done (exit code 4)");
 }
 
+// As a process whose memory takes long to be freed.
+TEST_F(LauncherTest, AProcessThatEndsSlowlyIsReportedWithItsLastWords) {
+  EXPECT_EQ(failure_of(scripts("case $role,$line in trainer=1,*run*) echo 'capstan: no memory' >&2; exec >&-; "
+                               "sleep 3; exit 2 ;; esac")),
+            std::pair(2, std::string("trainer 1: no memory")));
+}
+
 TEST_F(LauncherTest, AProcessThatClosesItsOutputIsAFailure) {
   EXPECT_EQ(failure_of(scripts(one_fails("exec >&-; exec sleep 1000"))).second,
             "trainer 1: closed its standard output");

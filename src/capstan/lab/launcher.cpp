@@ -221,8 +221,9 @@ class Launcher {
   }
 
   [[noreturn]] void fail_ended(Process& process) {
-    const auto exit = process.child.wait(SteadyClock::now());
     const auto words = last_words(process);
+    // One that has said why ends soon, unless many end at the same time.
+    const auto exit = process.child.wait(SteadyClock::now() + (words.empty() ? Duration() : kEndTimeout));
     if (process.killed) fail(process, "was stopped (SIGSTOP) for 3 s, and has been killed", kLost);
     if (!exit) fail(process, "closed its standard output");
     if (exit->signal != 0)
