@@ -90,6 +90,18 @@ TEST_F(Report, WritesCsvAndAPage) {
             "capstan: --csv: cannot create " + path("no/such/folder.csv") + ": No such file or directory\n");
 }
 
+TEST_F(Report, NeverOverwritesItsInput) {
+  const auto before = contents(folder_ / "before/lab.json");
+  for (const char* flag : {"--csv", "--html"}) {
+    const auto refused = run({path("before/lab.json"), flag, path("before/lab.json")});
+    EXPECT_EQ(refused.code, kWrongUsage);
+    EXPECT_THAT(refused.error, HasSubstr("is read by this command, too"));
+  }
+  // Also if the folder is given.
+  EXPECT_EQ(run({path("before"), "--csv", path("before/lab.json")}).code, kWrongUsage);
+  EXPECT_EQ(contents(folder_ / "before/lab.json"), before);
+}
+
 TEST_F(Report, RefusesAnotherMachineWithoutForce) {
   const auto refused = run({path("before"), path("elsewhere")});
   EXPECT_EQ(refused.code, kWrongUsage);

@@ -97,7 +97,7 @@ TEST_F(Failures, AStoppedTrainerIsEnded) {
   expect_failure(*program, 3, "trainer 0: was stopped (SIGSTOP)");
 }
 
-TEST_F(Failures, CtrlCEndsAllProcesses) {
+TEST_F(Failures, CtrlCEndsAllProcessesAndKeepsTheRuns) {
   const auto program = start();
   await_measured_run(*program);
   const auto others = program->children("--as-");
@@ -105,6 +105,7 @@ TEST_F(Failures, CtrlCEndsAllProcesses) {
   EXPECT_EQ(program->exit_code(), 130);
   EXPECT_EQ(lines_of(program->errors()), 1u) << program->errors();
   EXPECT_THAT(program->errors(), HasSubstr("interrupted"));
+  EXPECT_GE(program->json().at("configurations").at(0).at("runs").size(), 1u);
   EXPECT_TRUE(testing::all_ended(others));
 }
 
@@ -115,6 +116,23 @@ TEST_F(Failures, NoProcessOutlivesTheLauncher) {
   EXPECT_EQ(others.size(), 3u);
   program->child().signal(SIGKILL);
   EXPECT_TRUE(testing::all_ended(others));
+}
+
+TEST_F(Failures, AFileThatCannotBeWrittenCostsNoResult) {
+  const auto run = [&](const std::string& csv) {
+    return std::make_unique<Program>(
+        folder_, Flags{"bench", "ps", "--data=RandomVectors", "--model=LinearModel", "--criterion=mse",
+                       "--quick", "--json", "--csv=" + csv, "--html=" + (folder_ / "page.html").string()});
+  };
+  const auto full = run("/dev/full");
+  EXPECT_EQ(full->exit_code(), 1);
+  EXPECT_EQ(full->errors(), "capstan: --csv /dev/full: No space left on device\n");
+  EXPECT_EQ(full->json().at("configurations").at(0).at("runs").size(), 2u);
+  EXPECT_TRUE(std::filesystem::exists(folder_ / "page.html"));
+  EXPECT_TRUE(std::filesystem::is_character_file("/dev/full"));
+  const auto wrong = run(folder_.path().string());
+  EXPECT_EQ(wrong->exit_code(), 2);
+  EXPECT_THAT(wrong->errors(), HasSubstr(": is a folder"));
 }
 
 TEST_F(Failures, WrongFilesAreOneLineWithFileAndPlace) {

@@ -1,5 +1,6 @@
 #include "capstan/cli/bench_ps.h"
 
+#include <array>
 #include <fstream>
 #include <iterator>
 
@@ -94,15 +95,39 @@ std::string text_of(const report::LabResult& result) {
   return report::lab_summary(result) + "\n" + report::lab_metrics(result);
 }
 
+// The files of the result.
+class Outputs {
+ public:
+  explicit Outputs(const Flags& flags)
+      : saved_("save", flags.choices.plan.save.empty() ? fs::path() : flags.choices.plan.save / "lab.json"),
+        csv_("csv", flags.csv, std::array<const OutputFile*, 1>{&saved_}),
+        html_("html", flags.html, std::array<const OutputFile*, 2>{&saved_, &csv_}) {}
+
+  // Writes all that can be written; returns a line for each of the others.
+  std::vector<std::string> write(const report::LabResult& result, const std::string& program) {
+    const std::vector<report::LabFile> files = {{program, result}};
+    std::vector<std::string> failures;
+    const auto write_one = [&](OutputFile& file, auto text) {
+      try {
+        if (file.is_wanted()) file.write(text());
+      } catch (const UserError& failed) {
+        failures.emplace_back(failed.what());
+      }
+    };
+    write_one(saved_, [&] { return json_line(report::lab_json(result)) + "\n"; });
+    write_one(csv_, [&] { return report::lab_csv(files); });
+    write_one(html_, [&] { return report::lab_page(files, {}); });
+    return failures;
+  }
+
+ private:
+  OutputFile saved_, csv_, html_;
+};
+
 int measure(const Flags& flags, const CommandLine& line, const lab::Registry& registry,
             const LabProgram& program) {
   const auto plan = lab::plan_lab(request_of(flags, line), registry);
-  const auto& save = flags.choices.plan.save;
-  OutputFile saved("save", save.empty() ? fs::path() : save / "lab.json");
-  const OutputFile* const first[] = {&saved};
-  OutputFile csv("csv", flags.csv, first);
-  const OutputFile* const both[] = {&saved, &csv};
-  OutputFile html("html", flags.html, both);
+  Outputs outputs(flags);
   lab::LabStart start{{launch::own_path().string()}, program.name};
   start.command.insert(start.command.end(), program.command.begin(), program.command.end());
 
@@ -115,24 +140,13 @@ int measure(const Flags& flags, const CommandLine& line, const lab::Registry& re
   status.erase();
   if (code == kInterrupted && result.configurations.empty()) throw Failure(kInterrupted, "interrupted");
 
-  // First what cannot fail: a full disk should cost no result.
-  const auto json = json_line(report::lab_json(result)) + "\n";
-  std::fputs((flags.json ? json : text_of(result)).c_str(), stdout);  // a closed pipe is reported at the end
-  const std::vector<report::LabFile> files = {{program.name, result}};
-  auto written = kSuccess;
-  const auto write = [&](OutputFile& file, const std::function<std::string()>& text) {
-    try {
-      if (file.is_wanted()) file.write(text());
-    } catch (const UserError& failed) {
-      say_line(failed.what());
-      written = kFailed;
-    }
-  };
-  write(saved, [&] { return json; });
-  write(csv, [&] { return report::lab_csv(files); });
-  write(html, [&] { return report::lab_page(files, {}); });
-  if (code == kInterrupted) say(program.name + ": interrupted; the result has what was measured before");
-  return code == kSuccess ? written : code;
+  // A closed pipe is reported at the end: the files should not be lost with it.
+  const auto text = flags.json ? json_line(report::lab_json(result)) + "\n" : text_of(result);
+  std::fputs(text.c_str(), stdout);
+  const auto failures = outputs.write(result, program.name);
+  for (const auto& failure : failures) say_line(failure);
+  if (code == kInterrupted) say_line("interrupted; the result has what was measured before");
+  return code == kSuccess && !failures.empty() ? kFailed : code;
 }
 
 }  // namespace

@@ -69,9 +69,11 @@ int run_report(const Arguments& arguments) {
   std::vector<LabFile> files;
   for (const auto& path : paths) files.push_back(report::read_result(path));
   const auto comparison = report::compare(files, force);
-  OutputFile rows("csv", csv, {}, paths);
+  Arguments inputs = paths;
+  for (const auto& path : paths) inputs.push_back(path + "/lab.json");
+  OutputFile rows("csv", csv, {}, inputs);
   const OutputFile* const others[] = {&rows};
-  OutputFile page("html", html, others, paths);
+  OutputFile page("html", html, others, inputs);
   if (rows.is_wanted()) rows.write(report::lab_csv(files));
   if (page.is_wanted()) page.write(report::lab_page(files, comparison));
   fmt::print("{}", json ? json_of(files, comparison) : text_of(files, comparison));

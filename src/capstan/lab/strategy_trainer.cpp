@@ -101,19 +101,23 @@ class StrategyTrainer : public Trainer {
   // Communicates only between backward passes, and waits for the answer.
   void hides_nothing() { mutable_result().hidden = 0; }
 
-  // Call it when the run begins: bytes that were moved before do not count.
+  // Bytes that were moved before the run, when the trainer joined, do not count.
+  void begin_bytes() { start_ = moved(); }
+  void end_bytes() {
+    const auto end = moved();
+    mutable_result().bytes_pushed = end.pushed - start_.pushed;
+    mutable_result().bytes_pulled = end.pulled - start_.pulled;
+  }
+
   training::StepObserver observer() {
     const auto batch = context().batch_size * context().trainers;
     const auto total = context().epochs * ((split_.samples + batch - 1) / batch);
     return [this, total, before = moved(),
             is_measured = context().metrics->enabled()](const StepTimes& step) mutable {
       const auto now = moved();
-      const Bytes bytes{now.pushed - before.pushed, now.pulled - before.pulled};
+      if (is_measured) metrics_.record(step, now.pushed - before.pushed, now.pulled - before.pulled);
       before = now;
-      if (is_measured) metrics_.record(step, bytes.pushed, bytes.pulled);
       auto& result = mutable_result();
-      result.bytes_pushed += bytes.pushed;
-      result.bytes_pulled += bytes.pulled;
       ++result.steps;
       result.samples += step.samples;
       result.loss = step.loss;
@@ -124,6 +128,7 @@ class StrategyTrainer : public Trainer {
  private:
   StepMetrics metrics_;
   SplitInfo split_;
+  Bytes start_;
 };
 
 // A worker of servers.
@@ -161,8 +166,10 @@ class ServedTrainer final : public StrategyTrainer {
     options.on_step = observer();
     const auto spec = strategy::parse_strategy_spec(client_->strategy(), client_->workers());
     if (!spec.first->local_steps().uses_local_steps()) hides_nothing();
+    begin_bytes();
     const auto worked = training::run_worker(*client_, task, layout_, options);
     if (!worked) throw Failure(kLost, worked.status().message());
+    end_bytes();
   }
 
  private:
@@ -203,6 +210,7 @@ class ServerlessTrainer final : public StrategyTrainer {
     training::SingleCallbacks callbacks;
     callbacks.on_times = observer();
     const auto trained = training::train_single(options, task, callbacks);
+    end_bytes();
     models::unbind_parameters(task.parameters());  // the result ends here
   }
 
