@@ -73,6 +73,16 @@ inline std::map<std::string, Counts> counts_of(const nlohmann::json& run) {
   return counts;
 }
 
+// The bytes of a run are those of its steps.
+inline void expect_bytes(const nlohmann::json& run) {
+  for (const auto& metric : run.at("metrics")) {
+    const auto name = metric.at("name").get<std::string>();
+    if (metric.at("rank") != "all trainers" || !name.starts_with("bytes_metric,")) continue;
+    const auto sum = metric.at("mean").get<double>() * metric.at("count").get<double>();
+    EXPECT_NEAR(sum, run.at("bytes").at(name.substr(name.find(',') + 1)).get<double>(), 1e-6 * sum) << name;
+  }
+}
+
 // Exactly these metrics: of each trainer, and of the only server, if there is one.
 inline void expect_metrics(const Measured& measured, const Work& work, const Counts& trainer,
                            const Counts& server) {
@@ -88,6 +98,7 @@ inline void expect_metrics(const Measured& measured, const Work& work, const Cou
   EXPECT_EQ(run.at("steps"), work.trainers * work.steps);
   EXPECT_EQ(run.at("samples"), work.trainers * work.steps * work.batch_size);
   EXPECT_GT(run.at("loss"), 0);
+  expect_bytes(run);
 }
 
 // Of updates: not every one is followed by an answer.

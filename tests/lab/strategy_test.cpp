@@ -338,7 +338,9 @@ TEST(StrategyServer, CountsTheBytesOfPushesAndAnswers) {
   constexpr auto kPushes = kEpochs * kSteps;
   for (const auto& trainer : ran.trainers) {
     EXPECT_EQ(trainer.result.bytes_pushed, kPushes * kModel);
-    EXPECT_EQ(trainer.result.bytes_pulled, (kPushes + 1) * kModel) << "with the initial weights";
+    EXPECT_EQ(trainer.result.bytes_pulled, kPushes * kModel) << "without the initial weights";
+    EXPECT_EQ(sum(trainer.series, "bytes_metric", "pushed"), kPushes * kModel);
+    EXPECT_EQ(sum(trainer.series, "bytes_metric", "pulled"), kPushes * kModel);
   }
   // With the gaps between tensors, which begin at multiples of 64 bytes.
   EXPECT_NEAR(sum(ran.servers[0], "bytes_metric", "received"), kTrainers * kPushes * kModel,

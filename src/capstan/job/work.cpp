@@ -83,8 +83,8 @@ WorkResult work(const WorkOptions& options, Environment environment) {
   const auto client = join(options, config, task, flat);
   const auto worked =
       training::run_worker(*client, *task.task, task.layout,
-                           {config.batch_size, config.epochs, config.seed, &stop.asked, &stop.training,
-                            config.threads_per_loader(),
+                           {config.batch_size, config.epochs, config.seed, &stop.asked,
+                            [&stop] { stop.training = true; }, config.threads_per_loader(),
                             options.slow_down.value_or(options.rank ? config.slow_down(*options.rank) : 1)});
   if (!worked) throw Failure(kLost, worked.status().message());
   for (const auto& line : task.task->warnings(Split::kTrain)) environment.events.message(as_warning(line));

@@ -101,8 +101,8 @@ class StrategyTrainer : public Trainer {
   // Communicates only between backward passes, and waits for the answer.
   void hides_nothing() { mutable_result().hidden = 0; }
 
-  // Bytes that were moved before the run, when the trainer joined, do not count.
-  void begin_bytes() { start_ = moved(); }
+  // The bytes before the first step, those of the initial weights, do not count.
+  void begin_bytes() { start_ = counted_ = moved(); }
   void end_bytes() {
     const auto end = moved();
     mutable_result().bytes_pushed = end.pushed - start_.pushed;
@@ -112,11 +112,10 @@ class StrategyTrainer : public Trainer {
   training::StepObserver observer() {
     const auto batch = context().batch_size * context().trainers;
     const auto total = context().epochs * ((split_.samples + batch - 1) / batch);
-    return [this, total, before = moved(),
-            is_measured = context().metrics->enabled()](const StepTimes& step) mutable {
+    return [this, total, is_measured = context().metrics->enabled()](const StepTimes& step) {
       const auto now = moved();
-      if (is_measured) metrics_.record(step, now.pushed - before.pushed, now.pulled - before.pulled);
-      before = now;
+      if (is_measured) metrics_.record(step, now.pushed - counted_.pushed, now.pulled - counted_.pulled);
+      counted_ = now;
       auto& result = mutable_result();
       ++result.steps;
       result.samples += step.samples;
@@ -128,7 +127,7 @@ class StrategyTrainer : public Trainer {
  private:
   StepMetrics metrics_;
   SplitInfo split_;
-  Bytes start_;
+  Bytes start_, counted_;
 };
 
 // A worker of servers.
@@ -166,7 +165,7 @@ class ServedTrainer final : public StrategyTrainer {
     options.on_step = observer();
     const auto spec = strategy::parse_strategy_spec(client_->strategy(), client_->workers());
     if (!spec.first->local_steps().uses_local_steps()) hides_nothing();
-    begin_bytes();
+    options.on_start = [this] { begin_bytes(); };
     const auto worked = training::run_worker(*client_, task, layout_, options);
     if (!worked) throw Failure(kLost, worked.status().message());
     end_bytes();

@@ -248,7 +248,7 @@ Result<WorkerResult> run_worker(client::WorkerClient& client, Task& task, const 
                                 const WorkerOptions& options) {
   const auto update = client.pull();
   if (!update) return update.status();
-  if (options.training) *options.training = true;
+  if (options.on_start) options.on_start();
   models::copy_buffers_in(task.buffers(), client.initial_buffers());
   Worker worker(client, task, layout, options, *update);
   if (auto bad = worker.run(); !bad.is_ok()) return bad;

@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <optional>
 
 #include "capstan/client/worker_client.h"
@@ -16,7 +17,7 @@ struct WorkerOptions {
   std::uint64_t epochs = 15;
   std::uint64_t seed = 1;
   const std::atomic<bool>* stop = nullptr;  // checked before each step
-  std::atomic<bool>* training = nullptr;    // set when the first weights have arrived
+  std::function<void()> on_start = {};      // the first weights have arrived
   unsigned loader_threads = 1;              // that prepare batches
   double slow_down = 1;                     // factor by which every step takes longer
   StepObserver on_step = {};
