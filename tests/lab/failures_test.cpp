@@ -187,6 +187,8 @@ TEST_F(Failures, APlugInThatThrowsEndsTheRunWithItsWords) {
 
 TEST_F(Failures, APlugInThatEndsItsProcessIsALostTrainer) {
   EXPECT_THAT(fault(3, {"--trainer=AbortingTrainer"}), HasSubstr(": trainer 1: killed by signal 6"));
+  std::filesystem::create_directory(folder_ / "saved");
+  std::ofstream(folder_ / "saved/trainer-1.log") << "of an earlier measurement\n";
   EXPECT_THAT(
       fault(3, {"--trainer=CrashingTrainer", "--save=" + (folder_ / "saved").string()}),
       HasSubstr(": trainer 1: killed by signal 11 (Segmentation fault); its last line: about to crash\n"));

@@ -83,6 +83,7 @@ class Launcher {
     auto log_name = name + ".log";
     std::ranges::replace(log_name, ' ', '-');
     auto log = (options_.plan.save.empty() ? folder_.path() : options_.plan.save) / log_name;
+    std::filesystem::remove(log);  // of an earlier measurement; what it says would count as this one's words
     child.error_log = log;
     child.read_output = child.write_input = true;
     processes_.push_back(

@@ -164,8 +164,7 @@ std::vector<config::Setting> settings(Plan& plan) {
       {.name = "save",
        .value = &plan.save,
        .help = "Write into this folder: the result as lab.json, logs of all processes, and of each run the "
-               "trainers' "
-               "weights and a strategy's updates",
+               "trainers' weights and a strategy's updates",
        .group = kFiles,
        .hint = "DIR"},
       {.name = "timers",
